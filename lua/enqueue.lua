@@ -1,0 +1,20 @@
+#!lua
+-- Accept one task: now or later, and only once while its deduplication key is held. Refused when Redis is full.
+-- KEYS  1 pending  2 scheduled  3 deduplication key (optional)
+-- ARGV  1 task  2 delay ms (0 = now)  3 id  4 ttl ms of the deduplication key
+-- returns {1, id} | {0, id that holds the key}: nothing changed
+--@include clock
+--@include types
+local bad = wrong_type(KEYS[1], 'list') or wrong_type(KEYS[2], 'zset') or (KEYS[3] and wrong_type(KEYS[3], 'string'))
+if bad then return bad end
+if KEYS[3] then
+  local holder = redis.call('GET', KEYS[3])
+  if holder then return {0, holder} end
+  redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
+end
+if tonumber(ARGV[2]) > 0 then
+  redis.call('ZADD', KEYS[2], string.format('%.0f', now_ms() + tonumber(ARGV[2])), '0' .. ARGV[1])
+else
+  redis.call('LPUSH', KEYS[1], ARGV[1])
+end
+return {1, ARGV[3]}

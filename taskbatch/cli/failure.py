@@ -1,0 +1,93 @@
+"""From what went wrong to an exit code and one line on stderr."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+import click
+
+from taskbatch.errors import (
+    ConfigError,
+    DoubtError,
+    ExitCode,
+    PayloadTooLargeError,
+    RefusedError,
+    TaskbatchError,
+    UnreachableError,
+)
+from taskbatch.logs import escape
+
+if TYPE_CHECKING:
+    from taskbatch.cli.session import Session
+
+CODES: dict[type[BaseException], ExitCode] = {
+    ConfigError: ExitCode.CONFIG,
+    UnreachableError: ExitCode.UNAVAILABLE,
+    # Redis is there, but as good as not: full, read-only, loading.
+    RefusedError: ExitCode.UNAVAILABLE,
+    DoubtError: ExitCode.INTERRUPTED,
+    PayloadTooLargeError: ExitCode.USAGE,
+    KeyboardInterrupt: ExitCode.INTERRUPTED,
+    click.Abort: ExitCode.INTERRUPTED,
+    click.UsageError: ExitCode.USAGE,
+}
+
+
+class FailedError(TaskbatchError):
+    """The command did what it could, and that was not what was asked for. Ends in exit code 1."""
+
+
+def code_of(error: BaseException) -> ExitCode:
+    """Return the exit code an error ends in."""
+    if isinstance(error, FailedError):
+        return ExitCode.FAILED
+    return next((code for kind, code in CODES.items() if isinstance(error, kind)), ExitCode.INTERNAL)
+
+
+def explain(error: BaseException) -> str:
+    """Return what to tell a person about an error, in one line, secrets not yet removed."""
+    match error:
+        case click.UsageError():
+            command = error.ctx.command_path if error.ctx is not None else "taskbatch"
+            return f"{error.format_message().rstrip('.')} (try '{command} --help')"
+        case KeyboardInterrupt() | click.Abort():
+            return "interrupted"
+        case TaskbatchError():
+            return str(error)
+        case click.ClickException():
+            return error.format_message()
+        case _:
+            return f"internal error: {type(error).__name__}: {_text(error)}{_place(error)}"
+
+
+def complain(session: Session, error: BaseException) -> int:
+    """Print one line about `error`, with -v the traceback too; returns the exit code."""
+    if session.verbose and not isinstance(error, (click.ClickException, click.Abort)):
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            print_error(f"  {escape(session.redact(line))}")
+    print_error(f"taskbatch: error: {escape(session.redact(explain(error)))}")
+    return code_of(error)
+
+
+def print_error(line: str) -> None:
+    """Print a line on stderr, whatever a job has done to it."""
+    try:
+        print(line, file=sys.stderr)  # noqa: T201 - this is where printing happens
+    except Exception:  # noqa: BLE001 - a job closed it
+        from taskbatch.cli.streams import Stream  # noqa: PLC0415 - never, normally
+
+        Stream(2).write(f"{line}\n".encode(errors="backslashreplace"), 1.0)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return " ".join(str(error).split())[:500]
+    except Exception:  # noqa: BLE001 - a raising __str__
+        return "?"
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""

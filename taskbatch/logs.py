@@ -1,0 +1,161 @@
+"""Log lines: text for people, one JSON object a line for programs. Never a control character, never a secret."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LogFormat = Literal["auto", "text", "json"]
+
+MAX_LINE = 16_000
+"""Most characters of one message; a job may log whatever it likes."""
+
+MIN_SECRET = 4
+"""A shorter secret is not looked for: it would blot out half of every line and hide nothing."""
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_CONTROL |= {9: "\\t", 10: "\\n", 13: "\\r", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+# Invisible, and they make a line read differently from what it says.
+_CONTROL |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def escape(text: str) -> str:
+    """Return `text` as one line: what could end a line, move a cursor or reorder letters is spelled out."""
+    return text.translate(_CONTROL).encode("utf-8", "backslashreplace").decode()
+
+
+class Redactor:
+    """Blots out the secrets it was told of, plain and percent-encoded, in whatever is printed."""
+
+    def __init__(self) -> None:
+        self._forms: list[str] = []
+
+    def learn(self, *secrets: str | None) -> None:
+        """Remember these; None and what is too short to look for are left out."""
+        plain = {secret for secret in secrets if secret and len(secret) >= MIN_SECRET}
+        forms = {*self._forms, *plain, *(quote(one, safe="") for one in plain), *map(quote, plain)}
+        self._forms = sorted(forms, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """Return `text` without them."""
+        for form in self._forms:
+            text = text.replace(form, "***")
+        return text
+
+
+class LineHandler(logging.Handler):
+    """Gives each record as one line (without its end) to `write`, which must not raise."""
+
+    def __init__(self, write: Callable[[str], None], formatter: logging.Formatter) -> None:
+        super().__init__()
+        self._write = write
+        self.setFormatter(formatter)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record; one that cannot be formatted is named instead, for logging never fails a task."""
+        try:
+            line = self.format(record)
+        except Exception as error:  # noqa: BLE001 - a raising __str__ in an argument
+            line = escape(f"a log record of {record.name} cannot be formatted: {type(error).__name__}")
+        self._write(line)
+
+
+class TextFormatter(logging.Formatter):
+    """`12:30:05 warning message key=value`; with the date where nobody watches."""
+
+    def __init__(self, redact: Callable[[str], str], *, live: bool) -> None:
+        super().__init__()
+        self._redact = redact
+        self._live = live
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; what a debug line or a traceback has more follows on lines of its own, indented."""
+        stamp = time.strftime("%H:%M:%S", time.localtime(record.created)) if self._live else _utc(record.created)
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
+        fields = "".join(f" {name}={value}" for name, value in _extras(record).items())
+        message, more = _message(record), ""
+        if record.levelno <= logging.DEBUG:
+            message, _, more = message.partition("\n")
+        more += _traceback(self, record)
+        first = f"{stamp} {level}{escape(self._redact(message + fields))}"
+        return "\n".join([first, *(f"  {escape(self._redact(line))}" for line in more.splitlines())])
+
+
+class JsonFormatter(logging.Formatter):
+    """`{"time": …, "level": …, "logger": …, "message": …}` and the fields given as `extra`."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, in ASCII."""
+        entry: dict[str, object] = {
+            "time": _utc(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": self._redact(_message(record)),
+        }
+        for name, value in _extras(record).items():
+            entry.setdefault(name, self._redact(value) if isinstance(value, str) else value)
+        if trace := _traceback(self, record):
+            entry["traceback"] = self._redact(trace)
+        # JSON allows DEL as it is; a terminal does not.
+        return json.dumps(entry).replace("\x7f", "\\u007f")
+
+
+def configure(
+    log_format: LogFormat,
+    *,
+    write: Callable[[str], None],
+    live: bool,
+    verbose: int = 0,
+    quiet: bool = False,
+    redact: Callable[[str], str] = str,
+) -> logging.Handler:
+    """Send all log records to `write`, line by line; returns the handler, to be removed by tests.
+
+    `live`: a person watches, which is what `auto` goes by. Normally lines from `info` on are written, with
+    `quiet` only errors; `verbose` 1 adds our own `debug` lines, 2 everybody's.
+    """
+    as_text = log_format == "text" or (log_format == "auto" and live)
+    formatter = TextFormatter(redact, live=live) if as_text else JsonFormatter(redact)
+    handler = LineHandler(write, formatter)
+    root, own = logging.getLogger(), logging.getLogger("taskbatch")
+    root.handlers[:] = [handler]
+    everybody = logging.DEBUG if verbose > 1 else logging.INFO
+    root.setLevel(logging.ERROR if quiet else everybody)
+    own.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO)
+    return handler
+
+
+def _message(record: logging.LogRecord) -> str:
+    message = record.getMessage()
+    return message if len(message) <= MAX_LINE else f"{message[:MAX_LINE]}…"
+
+
+def _extras(record: logging.LogRecord) -> dict[str, object]:
+    extras = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    return {
+        name: value if value is None or isinstance(value, (bool, int, float)) else str(value)[:MAX_LINE]
+        for name, value in extras.items()
+    }
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    """Return the traceback a record brings along, which only `-v` wants to see."""
+    if not record.exc_info or not logging.getLogger("taskbatch").isEnabledFor(logging.DEBUG):
+        return ""
+    return formatter.formatException(record.exc_info)
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,55 @@
+"""After any doubt: reconnect, check the own lease, read the own lists."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from taskbatch.clock import boot_time
+from taskbatch.connect import checked
+from taskbatch.errors import REDIS_TROUBLE, TaskbatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from taskbatch.queue import RunQueue
+    from taskbatch.scripts import Scripts
+
+log = logging.getLogger(__name__)
+
+
+class RedisLostError(TaskbatchError):
+    """Redis did not come back while the lease was good; what the run holds is the reaper's."""
+
+
+def recount(
+    scripts: Scripts,
+    queues: Sequence[RunQueue],
+    lease: float,
+    *,
+    lease_until: float,
+    give_up: Callable[[], bool],
+) -> tuple[float | None, list[list[list[bytes]]]]:
+    """Return until when the lease now holds (`boot_time()`, None: it is lost) and the own lists of each queue.
+
+    Tries until `lease_until` or until `give_up` says so, then raises RedisLostError.
+    """
+    delay = 0.02
+    while True:
+        try:
+            asked = boot_time()
+            # The lease first: from here on nobody else moves what is in the lists.
+            kept = [checked(reply) for reply in scripts.exchange([queue.renew(lease) for queue in queues])]
+            wanted = [("LRANGE", name, 0, -1) for queue in queues for name in queue.own_lists]
+            found = [checked(reply) for reply in scripts.link.exchange(wanted)]
+        except REDIS_TROUBLE as error:
+            if boot_time() >= lease_until or give_up():
+                msg = f"Redis did not come back: {error}"
+                raise RedisLostError(msg) from error
+            log.debug("waiting for Redis: %s", error)
+            time.sleep(delay)
+            delay = min(delay * 2, 0.5)
+        else:
+            lists = [found[i : i + 3] for i in range(0, len(found), 3)]
+            return (asked + lease if all(kept) else None), lists

@@ -1,0 +1,370 @@
+"""The loop of a run: gather, exchange, limit, submit, wait; then hand back what was not done.
+
+It runs on the main thread and is the only place that decides when something happens. What happens to a
+task is decided in `policy`, written by `exchange`, and done by the threads of `pool`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from taskbatch.admission import admit
+from taskbatch.declaration import Job
+from taskbatch.door import Door
+from taskbatch.errors import REDIS_TROUBLE, TaskbatchError
+from taskbatch.exchange import Exchange, Got
+from taskbatch.holding import Decision, Holding
+from taskbatch.invocation import Watch
+from taskbatch.outcome import Outcome, Release, ReleaseReason
+from taskbatch.pace import Pace
+from taskbatch.policy import decide, decide_interrupted
+from taskbatch.pool import Flight, Pool, timed_out
+from taskbatch.recount import RedisLostError
+from taskbatch.settings import UNSTARTED_MAX_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from taskbatch.queue import RunQueue
+    from taskbatch.reaper import Reaper
+    from taskbatch.report import StopReason, Tally
+    from taskbatch.scripts import Call, Scripts
+    from taskbatch.settings import RunSettings
+    from taskbatch.settlement import Claimed
+    from taskbatch.signals import Signals
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.1
+"""How often running jobs are held against their timeouts, and a dry queue is asked while threads are busy."""
+
+REACTION_SECONDS = 2.0
+"""How long a job may take to react to its timeout before it is settled for it."""
+
+SUSPECT_SECONDS = 60.0
+"""How long a run without a time budget spends on suspects before anything else."""
+
+
+class Runner:
+    """One run over its queues. `started` and the time budget are of `time.monotonic()`, the lease of `boot_time()`."""
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        queues: Sequence[RunQueue],
+        scripts: Scripts,
+        reapers: Sequence[Reaper],
+        jobs: Mapping[str, Job],
+        tally: Tally,
+        signals: Signals,
+        *,
+        started: float,
+        lease_until: float,
+        on_progress: Callable[[Tally], None],
+    ) -> None:
+        self.stop: StopReason | None = None
+        self._settings = settings
+        self._tally = tally
+        self._reapers = reapers
+        self._jobs = jobs
+        self._signals = signals
+        self._on_progress = on_progress
+        self._exchange = Exchange(
+            scripts,
+            queues,
+            tally,
+            prefix=settings.prefix,
+            lease=settings.lease,
+            lease_until=lease_until,
+            give_up=self._no_more_patience,
+        )
+        self._holdings = self._exchange.holdings
+        self._pool = Pool(settings.concurrency)
+        self._pace = Pace(settings.concurrency, settings.max_tasks)
+        self._door = Door(scripts.link, self._rest)
+        self._flights: dict[int, Flight] = {}
+        self._waiting: deque[Flight] = deque()
+        self._until = None if settings.max_runtime is None else started + settings.max_runtime
+        self._leave_at = None if self._until is None else self._until + settings.grace
+        self._stuck = False
+        self._looked_at = 0.0
+        # Fresh processes must not all begin at the same queue, or the others starve.
+        self._turn = random.randrange(len(queues))  # noqa: S311 - fairness, not a secret
+        self._alone: deque[Holding] = deque(self._holdings)
+        self._alone_until = started + (SUSPECT_SECONDS if settings.max_runtime is None else settings.max_runtime / 4)
+        self._idle_since: float | None = None
+        self._looked_again = False
+        signals.wake = self._pool.wake
+
+    @property
+    def busy(self) -> bool:
+        """Whether worker threads are still inside jobs: only leaving the process ends those."""
+        return bool(self._pool.running())
+
+    def run(self) -> StopReason:
+        """Work until there is a reason to stop, hand back what was not done, and return the reason."""
+        try:
+            while self.stop is None:
+                self._step()
+                self._on_progress(self._tally)
+            self._finish()
+        except RedisLostError as error:
+            log.error("%s", error)  # noqa: TRY400 - one line; the rest is in the debug log
+            self.stop = self.stop or "redis_lost"
+        finally:
+            # From here on no worker begins anything, whatever it has in hand.
+            self._pool.lease_until = 0.0
+            self._pool.stop()
+        for holding in self._holdings:
+            for one in list(holding.held.values()):
+                self._tally.count(one.kind, "lost")
+                holding.forget(one)
+        return self.stop or "empty"
+
+    def clear(self) -> None:
+        """Hand back whatever the own lists hold against all expectation. Raises RedisLostError."""
+        self.stop = self.stop or "empty"
+        self._take_on(self._exchange.recover("the own lists are not empty"))
+        self._interrupt()
+
+    def _step(self) -> None:
+        self._take(self._pool.gather(0))
+        self._look_at_jobs()
+        self._hand_back_waiting()
+        self.stop = self._reason_to_stop()
+        if self.stop is not None:
+            return
+        got = self._swap(*self._next_claim())
+        if got.changed or got.new:
+            return
+        if self._pool.in_pool:
+            self._take(self._pool.gather(LOOK_SECONDS))
+        elif self._all_dry() and not self._exchange.deciding and not self._alone:
+            self.stop = self._idle()
+
+    def _reason_to_stop(self) -> StopReason | None:
+        if self._signals.received:
+            return "signal"
+        if self._exchange.lease_lost:
+            return "lease_lost"
+        if self._stuck:
+            return "stuck_thread"
+        if self._until is not None and time.monotonic() >= self._until:
+            return "max_runtime"
+        if self._pace.exhausted and not self._pool.in_pool and not self._exchange.deciding:
+            return "max_tasks"
+        return None
+
+    # -- claim ------------------------------------------------------------------------------------
+
+    def _next_claim(self) -> tuple[Holding | None, Call | None]:
+        if self._alone and (self._pace.exhausted or time.monotonic() >= self._alone_until):
+            self._alone.clear()
+        if self._alone:
+            held = any(holding.held for holding in self._holdings)
+            return (None, None) if held else (self._alone[0], self._alone[0].queue.claim_suspect())
+        want = self._pace.want(self._pool.in_pool)
+        now = time.monotonic()
+        for _ in self._holdings:
+            holding = self._holdings[self._turn % len(self._holdings)]
+            self._turn += 1
+            # Beside a settle a claim costs no round trip of its own; a limited or paused queue is left alone.
+            free = self._exchange.deciding and not holding.resting
+            if want > 0 and (free or now >= holding.dry_until):
+                return holding, holding.queue.claim(want)
+        return None, None
+
+    def _swap(self, claiming: Holding | None, claim: Call | None) -> Got:
+        alone = bool(self._alone) and claiming is not None
+        got = self._exchange.swap(claiming, claim, suspect=alone)
+        self._pool.lease_until = self._exchange.lease_until
+        if claiming is not None and got.claim is not None:
+            claiming.answered(got.claim, time.monotonic(), suspect=alone)
+            if alone and not got.claim.entries:
+                self._alone.popleft()
+        self._take_on(got)
+        return got
+
+    def _take_on(self, got: Got) -> None:
+        for holding, new, now_ms in got.new:
+            self._idle_since = None
+            self._looked_again = False
+            self._admit(holding, new, now_ms)
+
+    def _admit(self, holding: Holding, new: Iterable[Claimed], now_ms: int) -> None:
+        left = None if self._leave_at is None else self._leave_at - time.monotonic()
+        verdicts = [(one, admit(one, self._jobs, now_ms, left)) for one in new]
+        denied = self._exchange.limit([(one, verdict) for one, verdict in verdicts if isinstance(verdict, Job)])
+        for one, verdict in verdicts:
+            if not isinstance(verdict, Job):
+                holding.decided.append(Decision(one, verdict, None))
+            elif self.stop is not None:
+                # Found in our lists while leaving: nothing is begun any more.
+                holding.decided.append(Decision(one, Release(0.0, "shutdown"), None))
+            elif id(one) in denied:
+                holding.decided.append(Decision(one, Release(denied[id(one)], "limit"), None))
+            else:
+                self._submit(holding, one, verdict)
+
+    def _submit(self, holding: Holding, one: Claimed, job: Job) -> None:
+        assert one.task is not None  # noqa: S101 - its type named the job
+        flight = Flight(holding, one, job, one.task, time.monotonic(), Watch())
+        self._flights[id(one)] = flight
+        self._waiting.append(flight)
+        self._pace.admitted += 1
+        self._pool.submit(flight)
+
+    # -- what the workers have done, and what they do -------------------------------------------------
+
+    def _take(self, ended: Sequence[Flight]) -> None:
+        ran, seconds = 0, 0.0
+        for flight in ended:
+            if flight.error is not None:
+                msg = f"a worker failed: {flight.error!r:.300}"
+                raise TaskbatchError(msg) from flight.error
+            if flight.abandoned:
+                log.warning("task %s ended after it was settled for it; that is ignored", flight.task.id)
+                continue
+            self._flights.pop(id(flight.held), None)
+            outcome = flight.outcome
+            if flight.started is None or outcome is None:
+                # Its worker found the lease over.
+                self._pace.admitted -= 1
+                self._decide(flight, Release(0.0, "shutdown"), None)
+                continue
+            ran, seconds = ran + 1, seconds + flight.duration
+            self._decide(flight, outcome, flight.duration)
+            if flight.result is not None and flight.result.traceback:
+                log.debug("task %s:\n%s", flight.task.id, flight.result.traceback)
+        if ran:
+            self._pace.measured(seconds, ran)
+
+    def _decide(self, flight: Flight, outcome: Outcome, duration: float | None) -> None:
+        if flight.holding.holds(flight.held):
+            flight.holding.decided.append(Decision(flight.held, outcome, duration))
+        else:
+            self._tally.count(flight.held.kind, "lost")
+            log.warning("task %s was taken away while it ran", flight.task.id)
+
+    def _look_at_jobs(self) -> None:
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        for flight in self._pool.running():
+            if flight.abandoned or flight.started is None or now < flight.started + flight.job.timeout:
+                continue
+            if flight.expired is None:
+                flight.expired = now
+                flight.watch.expire()
+            elif now >= flight.expired + REACTION_SECONDS:
+                log.error("task %s (%s) does not react to its timeout", flight.task.id, flight.job.name)
+                self._stuck = True
+                self._pool.abandon(flight)
+                self._flights.pop(id(flight.held), None)
+                outcome = decide(flight.task, flight.job, timed_out(flight), random.Random())  # noqa: S311
+                self._decide(flight, outcome, now - flight.started)
+
+    def _hand_back_waiting(self) -> None:
+        while self._waiting and self._waiting[0].started is not None:
+            self._waiting.popleft()
+        if self._waiting and time.monotonic() - self._waiting[0].submitted > UNSTARTED_MAX_SECONDS:
+            self._pace.guessed_wrong()
+            self._hand_back("no_time")
+
+    def _hand_back(self, reason: ReleaseReason) -> None:
+        """Give back what no worker has begun, to the front of its list: the last one goes first, to keep the order."""
+        for flight in reversed(self._pool.pull_back()):
+            self._flights.pop(id(flight.held), None)
+            self._pace.admitted -= 1
+            self._decide(flight, Release(0.0, reason), None)
+        self._waiting.clear()
+
+    # -- nothing in flight --------------------------------------------------------------------------
+
+    def _all_dry(self) -> bool:
+        now = time.monotonic()
+        return all(now < holding.dry_until for holding in self._holdings)
+
+    def _idle(self) -> StopReason | None:
+        if all(holding.paused for holding in self._holdings):
+            return "paused"
+        now = time.monotonic()
+        self._idle_since = self._idle_since or now
+        left = self._idle_since + self._settings.wait - now
+        if left > 0:
+            self._wait(left)
+            return None
+        if not self._looked_again:
+            self._looked_again = True
+            self._look_again()
+            return None
+        due = min((holding.due_in for holding in self._holdings if holding.due_in is not None), default=None)
+        if due is not None and due <= self._settings.wait_due:
+            self._wait(max(due, 0.001))
+            return None
+        return "empty"
+
+    def _look_again(self) -> None:
+        """Before calling it empty: what expired runs hold, what has fallen due, suspects."""
+        try:
+            for reaper in self._reapers:
+                reaped = reaper.look(until=self._until)
+                self._tally.take_reaped(reaped.moved, reaped.dead)
+        except REDIS_TROUBLE as error:
+            self._take_on(self._exchange.recover(error))
+        self._alone.extend(self._holdings)
+        for holding in self._holdings:
+            holding.dry_until = 0.0
+
+    def _wait(self, seconds: float) -> None:
+        if self._until is not None:
+            seconds = min(seconds, max(0.0, self._until - time.monotonic()))
+        try:
+            self._door.wait([one.queue.keys.pending for one in self._holdings if not one.resting], seconds)
+        except REDIS_TROUBLE as error:
+            self._take_on(self._exchange.recover(error))
+        for holding in self._holdings:
+            holding.dry_until = 0.0
+
+    def _rest(self, seconds: float) -> None:
+        self._take(self._pool.gather(seconds))
+
+    # -- the end ------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self._hand_back("shutdown")
+        if self.stop in {"signal", "lease_lost"}:
+            by = time.monotonic() + self._settings.grace
+            self._leave_at = by if self._leave_at is None else min(by, self._leave_at)
+        while True:
+            self._swap(None, None)
+            self._hand_back("shutdown")
+            if self._exchange.deciding:
+                continue
+            if not self._pool.in_pool or self._no_more_patience():
+                break
+            self._take(self._pool.gather(LOOK_SECONDS))
+            self._look_at_jobs()
+            self._on_progress(self._tally)
+        self._interrupt()
+
+    def _no_more_patience(self) -> bool:
+        return self._signals.received > 1 or (self._leave_at is not None and time.monotonic() >= self._leave_at)
+
+    def _interrupt(self) -> None:
+        """Hand back what still runs: an interruption, no attempt."""
+        self._pool.lease_until = 0.0
+        self._take(self._pool.gather(0))
+        for flight in list(self._flights.values()):
+            if flight.holding.holds(flight.held):
+                started = flight.started is not None
+                # Its permit was used: what a job did until now cannot be taken back.
+                flight.held.window = "" if started else flight.held.window
+                self._decide(flight, decide_interrupted(flight.task) if started else Release(0.0, "shutdown"), None)
+        while self._exchange.deciding:
+            self._exchange.swap()

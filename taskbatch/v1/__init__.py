@@ -1,0 +1,1 @@
+"""Generated protobuf bindings of the wire contract, version 1."""
