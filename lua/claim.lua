@@ -26,15 +26,16 @@ local lease = redis.call('ZSCORE', KEYS[1], run)
 if not lease or tonumber(lease) < now then return answer('lost', -1, 0, 0, {}) end
 if redis.call('EXISTS', KEYS[2]) == 1 then return answer('paused', -1, 0, 0, {}) end
 local bad = wrong_type(KEYS[6], 'list') or wrong_type(KEYS[7], 'list') or wrong_type(KEYS[8], 'list')
-  or wrong_type(KEYS[10], 'list') or wrong_type(KEYS[11], 'list') or wrong_type(KEYS[5], 'zset')
-  or wrong_type(KEYS[4], 'hash')
+  or wrong_type(KEYS[10], 'list') or wrong_type(KEYS[11], 'list') or wrong_type(KEYS[12], 'list')
+  or wrong_type(KEYS[5], 'zset') or wrong_type(KEYS[4], 'hash')
 if bad then return bad end
 
 local permits, window, ends = queue_permits(KEYS[3], KEYS[4], now)
 if permits then want = math.min(want, permits) end
 if permits == 0 then return answer('limited', window, ends, 0, {}) end
 
-promote(KEYS[5], {KEYS[6], KEYS[7], KEYS[8]}, now, want, max_bytes, false)
+-- No more than is taken now: what is promoted later goes in front of what was left lying.
+promote(KEYS[5], {KEYS[6], KEYS[7], KEYS[8]}, now, want - redis.call('LLEN', KEYS[7]), max_bytes, false)
 
 local tasks, bytes, recovered = {}, 0, 0
 local function move(source, target)

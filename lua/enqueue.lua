@@ -7,12 +7,13 @@
 --@include types
 local bad = wrong_type(KEYS[1], 'list') or wrong_type(KEYS[2], 'zset') or (KEYS[3] and wrong_type(KEYS[3], 'string'))
 if bad then return bad end
+local later = tonumber(ARGV[2]) > 0
 if KEYS[3] then
   local holder = redis.call('GET', KEYS[3])
   if holder then return {0, holder} end
   redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
 end
-if tonumber(ARGV[2]) > 0 then
+if later then
   redis.call('ZADD', KEYS[2], string.format('%.0f', now_ms() + tonumber(ARGV[2])), '0' .. ARGV[1])
 else
   redis.call('LPUSH', KEYS[1], ARGV[1])

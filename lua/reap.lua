@@ -42,8 +42,9 @@ end
 
 -- Suspects first: they are to be found before what was merely near a crash.
 local function step_on(entry)
-  local digit = (tonumber(string.sub(entry, 1, 1)) or 1) + 1
-  local task = string.sub(entry, 2)
+  local digit, task = string.match(entry, '^(%d)(.*)$')
+  if not digit then digit, task = 1, entry end -- a stranger put it there: not a byte of it is lost
+  digit = digit + 1
   if digit >= 4 then
     redis.call('XADD', KEYS[5], '*', 'task', task, 'reason', 'crashed',
       'error', digit .. ' runs died while holding this task', 'run', run, 'at', string.format('%.0f', now))

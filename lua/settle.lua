@@ -21,6 +21,17 @@ local bad = wrong_type(KEYS[1], 'zset') or wrong_type(KEYS[2], 'list') or wrong_
 if bad then return bad end
 if #ARGV ~= 2 + count * WIDTH then return redis.error_reply('ERR settle: arguments do not add up') end
 
+-- What cannot be written must not be taken either.
+local function sound(at)
+  local verb = ARGV[at + 3]
+  return origin[(tonumber(ARGV[at + 1]) or 3) + 1] and tonumber(ARGV[at + 8]) and tonumber(ARGV[at + 9])
+    and (verb == 'ack' or verb == 'return' or verb == 'dead'
+      or verb == 'schedule' and ARGV[at + 4] ~= '' and tonumber(ARGV[at + 5]))
+end
+for i = 1, count do
+  if not sound(2 + (i - 1) * WIDTH) then return redis.error_reply('ERR settle: outcome ' .. i .. ' makes no sense') end
+end
+
 local now = now_ms()
 local settled, tallies, durations, latency, refunds = {}, {}, {}, 0, {}
 for i = 1, count do
@@ -37,7 +48,7 @@ for i = 1, count do
     elseif verb == 'return' then
       redis.call('RPUSH', origin[n + 1], stored ~= '' and stored or entry)
     elseif verb == 'dead' then
-      if stored == '' then stored = n == 0 and entry or string.sub(entry, 2) end
+      if stored == '' then stored = n == 0 and entry or string.gsub(entry, '^%d', '') end
       redis.call('XADD', KEYS[5], '*', 'task', stored, 'reason', ARGV[at + 5], 'error', ARGV[at + 6],
         'run', ARGV[1], 'at', string.format('%.0f', now))
     elseif ARGV[at + 11] ~= '' then

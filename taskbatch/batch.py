@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from taskbatch.clock import boot_time
 from taskbatch.connect import Link
-from taskbatch.errors import REDIS_TROUBLE, ConfigError, ExitCode, UnreachableError
+from taskbatch.errors import REDIS_TROUBLE, ConfigError, ExitCode
 from taskbatch.keys import Keys
 from taskbatch.publishing import checked_target, publish_all
 from taskbatch.queue import RunQueue
 from taskbatch.reaper import Reaper
+from taskbatch.recount import RedisLostError
 from taskbatch.report import Remaining, Report, StopReason, Tally, exit_code
 from taskbatch.runner import Runner
 from taskbatch.scripts import Scripts
 from taskbatch.server import check_server
-from taskbatch.sessions import close_runs, describe_run, new_run_id, open_runs
+from taskbatch.sessions import close_runs, describe_run, new_run_id, open_runs, repeated
 from taskbatch.survey import Survey, survey
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ class _Batch:
             code = self._work(jobs())
         except ConfigError as error:
             code = self._failed(ExitCode.CONFIG, error)
-        except REDIS_TROUBLE as error:
+        except (*REDIS_TROUBLE, RedisLostError) as error:
             # Whether something may be held decides: before the lease was taken, nothing was touched.
             code = self._failed(ExitCode.INTERRUPTED if self.opened else ExitCode.UNAVAILABLE, error)
             self.stop = "redis_lost" if self.opened else self.stop
@@ -113,7 +115,7 @@ class _Batch:
         link = Link(self.redis)
         try:
             link.connect()
-            server = check_server(link)
+            server = repeated(link, lambda: check_server(link))
             self.scripts = scripts = Scripts(link)
             queues = [RunQueue(Keys(self.run.prefix, name), self.run_id) for name in self.run.queues]
             lease_until = boot_time() + self.run.lease
@@ -173,11 +175,11 @@ class _Batch:
     def _reap(self, reapers: list[Reaper]) -> None:
         until = None if self.run.max_runtime is None else self.started + self.run.max_runtime
         for reaper in reapers:
-            reaped = reaper.look(until=until)
+            reaped = repeated(reaper.scripts.link, partial(reaper.look, until=until))
             self.tally.take_reaped(reaped.moved, reaped.dead)
 
     def _look_around(self, link: Link) -> list[Survey]:
-        found = [survey(link, Keys(self.run.prefix, name)) for name in self.run.queues]
+        found = [repeated(link, partial(survey, link, Keys(self.run.prefix, name))) for name in self.run.queues]
         self.remaining = sum((one.remaining for one in found), Remaining())
         due = [one.next_due_ms / 1000 for one in found if one.next_due_ms is not None]
         self.next_due_at = min(due, default=None)

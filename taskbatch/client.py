@@ -4,30 +4,24 @@
         client.enqueue("email.send", {"to": "a@b.c"}, queue="mail", delay=60)
 
 An error means that nothing was enqueued, or it says that this is not known: a reply was lost. Nothing is
-tried again behind the caller's back, because that is how tasks are doubled; who must be sure enqueues again
-with the same `unique_key`.
+tried again behind the caller's back, because that is how tasks are doubled; who must be sure gives tasks a
+`unique_key` and enqueues them again.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
-from contextlib import suppress
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from taskbatch.checks import refuse
-from taskbatch.connect import Link, checked
 from taskbatch.errors import DoubtError, TaskbatchError
-from taskbatch.keys import queue_names
-from taskbatch.message import MAX_PAYLOAD, Item, Message, Template, milliseconds
-from taskbatch.scripts import Call, Scripts
+from taskbatch.message import MAX_PAYLOAD, Item, Message, Template
+from taskbatch.sender import Enqueued, Sender
 from taskbatch.settings import RedisSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from types import TracebackType
+    from collections.abc import Iterable, Iterator, Mapping
 
     from typing_extensions import Self
 
@@ -39,24 +33,16 @@ CHUNK_TASKS = 1000
 CHUNK_BYTES = 1024 * 1024
 
 
-class Enqueued(NamedTuple):
-    """The task that is on the queue: the new one, or, if `duplicate`, the one that holds the unique key."""
-
-    id: str
-    duplicate: bool = False
-
-    def __str__(self) -> str:
-        return self.id
-
-
 class EnqueueError(TaskbatchError):
-    """Only a part was enqueued: `enqueued` are certainly in, of the ids in `unknown` that is not known."""
+    """Only a part was enqueued: `enqueued` is certainly in; of the ids in `unknown` that is not known.
 
-    def __init__(self, problem: object, enqueued: list[Enqueued], unknown: list[str]) -> None:
-        text = f"{problem}; {len(enqueued)} tasks are enqueued"
-        if unknown:
-            text += f", of {len(unknown)} more it is not known"
-        super().__init__(text)
+    `problem` is the error that ended it.
+    """
+
+    def __init__(self, problem: Exception, enqueued: list[Enqueued], unknown: list[str]) -> None:
+        doubt = f", of {len(unknown)} more it is not known" if unknown else ""
+        super().__init__(f"{len(enqueued)} tasks are enqueued{doubt}, the rest is not: {problem}")
+        self.problem = problem
         self.enqueued = enqueued
         self.unknown = unknown
 
@@ -67,24 +53,20 @@ class Client:
     def __init__(
         self, url: str | RedisSettings, *, prefix: str = "taskbatch", max_payload: int = MAX_PAYLOAD
     ) -> None:
-        """Raise ConfigError for a URL that cannot be, or a cap above 1 MiB, which is what runs accept."""
+        """Raise ConfigError for a URL that cannot be, or a cap above 1 MiB, the most that runs accept."""
         if not 0 < max_payload <= MAX_PAYLOAD:
             refuse(f"max_payload is from 1 to {MAX_PAYLOAD} bytes, not {max_payload!r}")
-        self._link = Link(RedisSettings(url=url) if isinstance(url, str) else url)
-        self._scripts = Scripts(self._link)
+        self._sender = Sender(RedisSettings(url=url) if isinstance(url, str) else url, prefix)
         self._prefix = prefix
         self._max_payload = max_payload
-        self._lock = threading.Lock()
-        self._announced: set[str] = set()
-        self._process = os.getpid()
 
     @classmethod
     def from_env(cls) -> Self:
-        """Return a client of TASKBATCH_REDIS_URL, else REDIS_URL, else a server on this machine."""
+        """Return a client of TASKBATCH_REDIS_URL, else REDIS_URL, else the server on this machine."""
         url = os.environ.get("TASKBATCH_REDIS_URL") or os.environ.get("REDIS_URL") or RedisSettings().url
         return cls(url, prefix=os.environ.get("TASKBATCH_PREFIX") or "taskbatch")
 
-    def enqueue(  # noqa: PLR0913 - the fields of an Item
+    def enqueue(  # noqa: PLR0913 - the fields of an Item, each by its name
         self,
         type: str | Job,  # noqa: A002 - the field's name in the wire contract
         payload: object = None,
@@ -102,39 +84,45 @@ class Client:
     ) -> Enqueued:
         """Enqueue one task; `Item` says what the options mean. One round trip, with `expires` two.
 
-        Raises PayloadError or PayloadTooLargeError for the payload and ConfigError for what a person has to
-        change; UnreachableError or RefusedError (the server is full, read-only, loading): nothing was enqueued;
-        DoubtError: whether it was is not known.
+        Raises PayloadError or PayloadTooLargeError for the payload, ConfigError for what a person has to
+        change, UnreachableError or RefusedError (the server is full, read-only, loading): nothing was
+        enqueued; DoubtError: it is not known whether it was.
         """
         item = Item(
-            type, payload, queue, delay, expires, unique_key, unique_ttl, limit_key, max_attempts, headers, id,
-            content_type,
+            type, payload, queue, delay, expires, unique_key, unique_ttl,
+            limit_key, max_attempts, headers, id, content_type,
         )  # fmt: skip
-        template = Template(item, self._prefix, self._max_payload)
-        message = template.message(payload, _now_ms(), self._expiry(item, _Clock(self)))
+        message = self._message(self._template(item), payload, _ServerClock(self._sender))
         try:
-            answer = self._send([message])[0]
+            answer = self._sender.send([message])[0]
         except DoubtError as error:
             raise DoubtError(
-                f"it is not known whether task {message.id} ({item.name}) was enqueued: {error}; "
-                "enqueue it again with a unique_key if it must not run twice"
+                f"it is not known whether task {message.id} ({item.name}) was enqueued; enqueue again with a "
+                f"unique_key if it must not run twice: {error}"
             ) from error
-        return _read(message, answer)
+        if isinstance(answer, TaskbatchError):
+            raise answer
+        return answer
 
-    def enqueue_many(self, items: Iterable[Any], type: str | Job | None = None, **options: Any) -> list[Enqueued]:  # noqa: A002, ANN401
-        """Enqueue all of `items`, at least 1,000 small ones a round trip, and return what became of each.
+    def enqueue_many(
+        self,
+        items: Iterable[Any],
+        type: str | Job | None = None,  # noqa: A002 - likewise
+        **options: Any,  # noqa: ANN401 - the fields of an Item
+    ) -> list[Enqueued]:
+        """Enqueue all of `items`, 1,000 small ones a round trip, and return what became of each.
 
-        An item is an `Item` with options of its own, or the payload of a task of `type`, to which `options`
-        apply: those of `enqueue` but for unique_key and id. Order is kept. Raises what `enqueue` raises as
-        long as nothing was enqueued, then EnqueueError, also for errors of the iterable itself.
+        An item is an `Item`, with options of its own, or else the payload of a task of `type`, to which
+        `options` apply: those of `enqueue` but for id and unique_key. Order is kept. Raises what `enqueue`
+        raises if nothing was enqueued, else EnqueueError; that goes for errors of the iterable, too.
 
-        What is returned grows with the number of items; `enqueue_stream` does not.
+        What is returned grows with the number of items: for millions take `enqueue_stream`.
         """
         done: list[Enqueued] = []
         try:
             done.extend(self.enqueue_stream(items, type, **options))
         except EnqueueError as error:
-            raise EnqueueError(error.__cause__, done + error.enqueued, error.unknown) from error.__cause__
+            raise EnqueueError(error.problem, done + error.enqueued, error.unknown) from error.problem
         except Exception as error:
             if not done:
                 raise
@@ -142,38 +130,85 @@ class Client:
         return done
 
     def enqueue_stream(
-        self, items: Iterable[Any], type: str | Job | None = None, **options: Any  # noqa: A002, ANN401
+        self,
+        items: Iterable[Any],
+        type: str | Job | None = None,  # noqa: A002 - likewise
+        **options: Any,  # noqa: ANN401 - likewise
     ) -> Iterator[Enqueued]:
-        """Yield what became of each of `items` as they are sent, chunk by chunk: memory stays flat.
+        """Enqueue as `enqueue_many` does and yield what became of each item, chunk by chunk, in flat memory.
 
-        As `enqueue_many`, but nothing is sent before the result is iterated, and an EnqueueError tells of the
-        last chunk only: what was yielded is enqueued.
+        Nothing is sent before the result is iterated. An EnqueueError counts its last chunk only: what was
+        yielded is enqueued.
         """
-        shared = None if type is None else self._template(Item(type, **_allowed(options)))
-        if shared is None and options:
-            refuse(f"without a type, options ({', '.join(options)}) belong into each Item")
-        clock = _Clock(self)
+        shared = self._shared(type, options)
+        clock = _ServerClock(self._sender)
         chunk: list[Message] = []
         size = 0
         for given in items:
-            message = self._message(given, shared, clock)
+            if isinstance(given, Item):
+                message = self._message(self._template(given), given.payload, clock)
+            elif shared is None:
+                refuse(f"without a type every item must be an Item, not a {given.__class__.__name__}")
+            else:
+                message = self._message(shared, given, clock)
             if chunk and (len(chunk) >= CHUNK_TASKS or size + len(message.raw) > CHUNK_BYTES):
-                yield from self._send_chunk(chunk)
+                yield from self._send(chunk)
                 chunk, size = [], 0
             chunk.append(message)
             size += len(message.raw)
         if chunk:
-            yield from self._send_chunk(chunk)
+            yield from self._send(chunk)
 
     def close(self) -> None:
         """Close the connection; it opens again when used."""
-        with self._lock:
-            self._link.close()
+        self._sender.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _shared(self, kind: str | Job | None, options: dict[str, Any]) -> Template | None:
+        for name in {"id", "unique_key"} & options.keys():
+            refuse(f"{name} is of one task only: give it in an Item")
+        if kind is not None:
+            return self._template(Item(kind, **options))
+        if options:
+            refuse(f"without a type, options belong into each Item: {', '.join(sorted(options))}")
+        return None
+
+    def _template(self, item: Item) -> Template:
+        return Template(item, self._prefix, self._max_payload)
+
+    def _message(self, template: Template, payload: object, clock: _ServerClock) -> Message:
+        expires = template.item.expires
+        expires_at_ms = 0 if expires is None else clock.after(expires)
+        return template.message(payload, int(time.time() * 1000), expires_at_ms)
+
+    def _send(self, chunk: list[Message]) -> list[Enqueued]:
+        try:
+            answers = self._sender.send(chunk)
+        except DoubtError as error:
+            raise EnqueueError(error, [], [message.id for message in chunk]) from error
+        enqueued = [answer for answer in answers if isinstance(answer, Enqueued)]
+        for answer in answers:
+            if isinstance(answer, TaskbatchError):
+                if not enqueued:
+                    raise answer
+                raise EnqueueError(answer, enqueued, []) from answer
+        return enqueued
+
+
+class _ServerClock:
+    """The server's time, asked once and when first needed; from then on this machine counts."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._offset: float | None = None
+
+    def after(self, seconds: float) -> int:
+        """Return the server's time in `seconds` from now, in milliseconds."""
+        if self._offset is None:
+            self._offset = self._sender.now_ms() - time.monotonic() * 1000
+        return int(self._offset + (time.monotonic() + seconds) * 1000)

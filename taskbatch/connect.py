@@ -25,7 +25,18 @@ if TYPE_CHECKING:
 
 Command = tuple[Any, ...]
 _ALIASES = {"valkey": "redis", "valkeys": "rediss"}
-_REFUSED = ("OOM", "READONLY", "BUSY", "LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF")
+_REFUSED = (
+    "OOM",
+    "READONLY",
+    "BUSY",
+    "LOADING",
+    "UNBLOCKED",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "NOREPLICAS",
+    "MISCONF",
+)
 _CONNECT_PATIENCE = 2.0
 _ERROR_REPLIES = (
     errors.ResponseError,
@@ -39,6 +50,8 @@ _ERROR_REPLIES = (
 class Link:
     """One connection. Sends commands in one round trip and gives their replies back in order.
 
+    `timeout` is how long a reply may take, in seconds; it may be shortened when time runs out.
+
     Raises UnreachableError when nothing was sent, DoubtError when replies were lost, ConfigError when
     Redis refuses who we are. Errors Redis answers to single commands are returned, not raised.
     """
@@ -46,6 +59,7 @@ class Link:
     def __init__(self, settings: RedisSettings) -> None:
         self.address = redact(settings.url)
         self.timeout = settings.timeout
+        self._usual_timeout = settings.timeout
         self._connection = _pool(settings).make_connection()
 
     def connect(self, patience: float = _CONNECT_PATIENCE) -> None:
@@ -54,7 +68,7 @@ class Link:
         while True:
             try:
                 self._connection.connect()
-            except Exception as error:  # noqa: BLE001 - sorted out in _not_connected
+            except Exception as error:
                 self._connection.disconnect()
                 problem = self._not_connected(error)
                 if isinstance(problem, ConfigError) or time.monotonic() >= until:
@@ -66,7 +80,7 @@ class Link:
     def exchange(self, commands: Sequence[Command], *, timeout: float | None = None) -> list[Any]:
         """Send `commands` together and return their replies; an error reply is an exception object in the list.
 
-        `timeout` is how long each reply may take, in seconds (default: the setting's).
+        `timeout` is how long each reply may take, in seconds (default: the link's).
         """
         connection = self._connection
         if not connection.is_connected:
@@ -93,7 +107,8 @@ class Link:
 
     def _reply(self, timeout: float | None) -> Any:  # noqa: ANN401 - a Redis reply
         # An error reply must not cost the connection: the replies after it are still to be read.
-        wait = {} if timeout is None else {"timeout": timeout}
+        wanted = self.timeout if timeout is None else timeout
+        wait = {} if wanted == self._usual_timeout else {"timeout": wanted}
         try:
             return self._connection.read_response(disconnect_on_error=False, **wait)
         except _ERROR_REPLIES as error:

@@ -6,20 +6,19 @@ When a reply is lost, nothing is repeated: the run looks at its own lists and be
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from taskbatch.admission import parsed
 from taskbatch.clock import boot_time
 from taskbatch.connect import checked
-from taskbatch.errors import DoubtError, RefusedError, TaskbatchError, UnreachableError
+from taskbatch.errors import REDIS_TROUBLE, DoubtError, TaskbatchError, UnreachableError
 from taskbatch.holding import Decision, Holding
 from taskbatch.limiter import group
 from taskbatch.queue import Claim, read_claim, read_settled
-from taskbatch.recount import RedisLostError, recount
+from taskbatch.recount import recount
 from taskbatch.settlement import Claimed, settlement
-from taskbatch.telling import tell_settled
+from taskbatch.telling import tell_gone, tell_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,8 +32,6 @@ log = logging.getLogger(__name__)
 
 LIMITER_PAUSE = 1.0
 """After how many seconds a task comes back whose rate limiter could not answer."""
-
-REFUSED_PAUSE = 0.05
 
 
 @dataclass(slots=True)
@@ -72,7 +69,6 @@ class Exchange:
         self._lease = lease
         self._give_up = give_up
         self._now_ms = 0
-        self._refused_since: float | None = None
 
     @property
     def deciding(self) -> bool:
@@ -94,13 +90,10 @@ class Exchange:
             calls.append(claim)
         if not calls:
             return Got()
-        try:
-            replies = iter(self._scripts.exchange(calls))
-        except (DoubtError, UnreachableError) as error:
-            return self.recover(error)
         got = Got()
         seen: dict[int, tuple[int, int, int]] = {}
         try:
+            replies = iter(self._scripts.exchange(calls))
             for holding, batch in batches:
                 seen[id(holding)] = self._settled(holding, batch, next(replies))
                 got.changed = True
@@ -110,10 +103,9 @@ class Exchange:
                 got.claim = read_claim(checked(next(replies)), suspect=suspect)
                 seen[id(claiming)] = got.claim.lengths
                 self._take_on(claiming, got)
-        except RefusedError as error:
-            self._refused(error)
-            return got
-        self._refused_since = None
+        except REDIS_TROUBLE as error:
+            # Refused counts, too: what came behind a refused call may have been done.
+            return self.recover(error)
         wrong = [one for one in self.holdings if id(one) in seen and tuple(one.lengths) != seen[id(one)]]
         # A settle that ran after its claim makes the claim's lengths old ones.
         if wrong and not self._scripts.reordered:
@@ -124,7 +116,7 @@ class Exchange:
     def recover(self, why: object) -> Got:
         """After any doubt: reconnect, check the lease, believe the own lists. Raises RedisLostError."""
         log.warning("%s; looking at what this run holds", why)
-        lease_until, lists = recount(
+        lease_until, self._now_ms, lists = recount(
             self._scripts,
             [holding.queue for holding in self.holdings],
             self._lease,
@@ -142,10 +134,19 @@ class Exchange:
                 tell_settled(self._tally, holding.queue, decision, done=True)
             for decision in found.lost:
                 tell_settled(self._tally, holding.queue, decision, done=False)
+            for one in found.gone:
+                tell_gone(self._tally, holding.queue, one)
             new = found.again + self._adopt(holding, found.adopted, "")
             if new:
                 got.new.append((holding, new, self._now_ms))
         return got
+
+    def give_up_all(self) -> None:
+        """Count as lost what is still held: it stays in the own lists, for the reaper."""
+        for holding in self.holdings:
+            for one in list(holding.held.values()):
+                holding.forget(one)
+                tell_gone(self._tally, holding.queue, one)
 
     def limit(self, tasks: Sequence[tuple[Claimed, Job]]) -> dict[int, float]:
         """Return who may not start now (by `id`) and after how many seconds each may ask again."""
@@ -203,16 +204,6 @@ class Exchange:
             log.error("the lease is lost: other runs may have taken over what this one holds")
         self.lease_lost = True
         self.lease_until = 0.0
-
-    def _refused(self, error: RefusedError) -> None:
-        now = time.monotonic()
-        if self._refused_since is None:
-            log.warning("%s; trying again", error)
-            self._refused_since = now
-        if now - self._refused_since > self._lease or self._give_up():
-            msg = f"Redis goes on refusing: {error}"
-            raise RedisLostError(msg) from error
-        time.sleep(REFUSED_PAUSE)
 
 
 def _answer(reply: Any) -> Any:  # noqa: ANN401 - a Redis reply

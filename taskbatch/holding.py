@@ -35,13 +35,14 @@ class Found:
 
     `adopted`: tasks a lost reply of a claim had brought. `again`: decided and still there, without an id,
     so it cannot be told from another one with the same bytes. `applied`: settled by a call whose reply was lost.
-    `lost`: taken away.
+    `lost`: decided, but taken away before that was written. `gone`: taken away while it was being worked on.
     """
 
-    adopted: list[tuple[int, bytes]]
-    again: list[Claimed]
-    applied: list[Decision]
-    lost: list[Decision]
+    adopted: list[tuple[int, bytes]] = field(default_factory=list)
+    again: list[Claimed] = field(default_factory=list)
+    applied: list[Decision] = field(default_factory=list)
+    lost: list[Decision] = field(default_factory=list)
+    gone: list[Claimed] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -54,6 +55,7 @@ class Holding:
     decided: list[Decision] = field(default_factory=list)
     paused: bool = False
     limited: bool = False
+    dry: bool = False
     dry_until: float = 0.0
     due_in: float | None = None
 
@@ -68,9 +70,14 @@ class Holding:
         self.limited = claim.status == "limited"
         # A due time is of Redis; only the span from then on means anything here.
         self.due_in = (claim.at_ms - claim.now_ms) / 1000 if claim.at_ms else None
-        if not claim.entries and not suspect:
+        self.dry = not claim.entries and not suspect
+        if self.dry:
             rest = min(LONGEST_REST, max(self.due_in or 0.0, SHORTEST_REST)) if self.resting else SHORTEST_REST
             self.dry_until = now + (LONGEST_REST if self.paused else rest)
+
+    def stir(self) -> None:
+        """Forget that it gave nothing: there may be something new."""
+        self.dry, self.dry_until = False, 0.0
 
     def add(self, one: Claimed) -> None:
         """Take on a task that was claimed."""
@@ -105,8 +112,9 @@ class Holding:
         """Compare with what is really in the own lists, believe those, and say what differed."""
         there = [Counter(entries) for entries in lists]
         waiting = {id(decision.held): decision for decision in self.decided}
-        found = Found([], [], [], [])
-        for one in list(self.held.values()):
+        found = Found()
+        # Of tasks with the same bytes, those still worked on are the ones that are there: the others were settled.
+        for one in sorted(self.held.values(), key=lambda one: id(one) in waiting):
             decision = waiting.get(id(one))
             if there[one.n][one.entry] > 0:
                 there[one.n][one.entry] -= 1
@@ -115,7 +123,9 @@ class Holding:
                     found.again.append(one)
                 continue
             self.forget(one)
-            if decision is not None:
+            if decision is None:
+                found.gone.append(one)
+            else:
                 self.decided.remove(decision)
                 (found.applied if lease_kept else found.lost).append(decision)
         for n, entries in enumerate(lists):

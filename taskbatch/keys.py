@@ -1,5 +1,7 @@
 """Every key of a queue: template, type, meaning. All of a queue's share the hash tag `{queue}`."""
 
+# ruff: noqa: D102 - the comment behind each key says what it holds
+
 from __future__ import annotations
 
 import hashlib
@@ -40,9 +42,9 @@ class Keys:
     @property
     def suspects(self) -> str: return self._of("suspects")        # list    stored, digit 2 and up: run alone
     @property
-    def runs(self) -> str: return self._of("runs")                # zset    run by lease expiry, ms; negative: being reaped
+    def runs(self) -> str: return self._of("runs")                # zset    run by lease expiry, ms; < 0: being reaped
     @property
-    def runs_info(self) -> str: return self._of("runs:info")      # hash    run -> JSON: host, pod, workflow, version, start
+    def runs_info(self) -> str: return self._of("runs:info")      # hash    run -> JSON: host, version, start
     @property
     def config(self) -> str: return self._of("config")            # hash    schema version, queue-wide limit
     @property

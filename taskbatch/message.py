@@ -37,7 +37,7 @@ class Item:
     """One task to enqueue. Raises ConfigError for a field that cannot be.
 
     `type`          name of the job that is to run it, or the Job itself
-    `payload`       what `taskbatch.payload.encode` takes: JSON values, str, bytes, a dataclass, a protobuf message
+    `payload`       what JSON holds, str, bytes, a dataclass or a protobuf message
     `delay`         seconds from now, by the server's clock, before it may be claimed; 0 = at once
     `expires`       seconds from now after which it is dead-lettered instead of run; None = never
     `unique_key`    nothing is enqueued while another task holds this key of the queue: until that task is
@@ -81,8 +81,8 @@ class Item:
             if text is not None:
                 _check_text(what, text, most)
         for name, value in (self.headers or {}).items():
-            if not isinstance(name, str) or not isinstance(value, str) or not name:
-                refuse(f"headers are text by text, not {str(name)[:60]!r}: a {type(value).__name__}")
+            if not (name and all(isinstance(word, str) for word in (name, value))):
+                refuse(f"headers are text by name, not {str(name)[:60]!r}: a {type(value).__name__}")
 
     @property
     def name(self) -> str:
@@ -95,14 +95,6 @@ class Item:
         return self.delay > 0 or self.unique_key is not None
 
 
-class Message(NamedTuple):
-    """A task ready to be sent."""
-
-    item: Item
-    id: str
-    raw: bytes
-
-
 class Template:
     """Makes the messages of tasks that differ only in payload and id; what they share is checked once."""
 
@@ -111,6 +103,7 @@ class Template:
         self.item = item
         self._max_payload = max_payload
         self.keys = Keys(prefix, item.queue)
+        self.pending = self.keys.pending
         try:
             self._task = Task(
                 type=item.name,
@@ -123,24 +116,31 @@ class Template:
             refuse(f"a field cannot be written as UTF-8: {error}")
         around = self._task.ByteSize()
         if around > MAX_AROUND - 4 * MAX_WORD:
-            raise PayloadTooLargeError(f"type, headers and keys take {around} bytes, more than a task may have")
+            raise PayloadTooLargeError(f"type, headers and keys take {around} bytes: more than a run accepts")
 
     def message(self, payload: object, now_ms: int, expires_at_ms: int) -> Message:
-        """Return the task with `payload`, enqueued at `now_ms` (this clock), expiring by the server's (0 = never).
+        """Return the task with `payload`: `now_ms` by this clock, `expires_at_ms` by the server's (0 = never).
 
         Raises PayloadError for a value that has no encoding, PayloadTooLargeError.
         """
         encoded, content_type = encode(payload)
         if len(encoded) > self._max_payload:
-            msg = f"a payload of {len(encoded)} bytes is over the limit of {self._max_payload}; nothing was enqueued"
-            raise PayloadTooLargeError(msg)
+            raise PayloadTooLargeError(f"a payload of {len(encoded)} bytes, more than {self._max_payload}")
         task, item = self._task, self.item
-        task.id = item.id or new_id()
+        task.id = name = item.id or new_id()
         task.payload = encoded
         task.content_type = content_type if item.content_type is None else item.content_type
         task.enqueued_at_ms = now_ms
         task.expires_at_ms = expires_at_ms
-        return Message(item, task.id, task.SerializeToString())
+        return Message(self, name, task.SerializeToString())
+
+
+class Message(NamedTuple):
+    """A task ready to be sent, and the template it was made from."""
+
+    template: Template
+    id: str
+    raw: bytes
 
 
 def milliseconds(seconds: float) -> int:

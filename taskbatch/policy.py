@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from taskbatch.outcome import Ack, Dead, Outcome, Release, Retry
 
 if TYPE_CHECKING:
-    from taskbatch.invocation import Result
+    import random
+
     from taskbatch.declaration import Job
+    from taskbatch.invocation import Result
     from taskbatch.task import Task
 
 MAX_INTERRUPTIONS = 20

@@ -6,6 +6,7 @@ tasks; they take a flight from the inbox, run it and put it on the done queue.
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -60,6 +61,7 @@ class Pool:
         self._done: SimpleQueue[Flight | None] = SimpleQueue()
         self._running: list[Flight | None] = [None] * size
         self._in_pool = 0
+        self._pid = os.getpid()
         self._rng = random.Random(seed)  # noqa: S311 - jitter, not a secret
 
     @property
@@ -135,6 +137,9 @@ class Pool:
                 self._fly(slot, flight)
             except BaseException as error:  # noqa: BLE001 - the main thread must hear of it, whatever it is
                 flight.error = error
+            if os.getpid() != self._pid:
+                # A child that the job has forked: it must not go on with copies of our tasks.
+                os._exit(0)
             self._running[slot] = None
             self._done.put(flight)
 

@@ -35,24 +35,27 @@ def checked_target(push: PushSettings) -> PushTarget | None:
 def publish_all(
     scripts: Scripts, queues: Sequence[str], prefix: str, push: PushSettings, target: PushTarget | None
 ) -> bool | None:
-    """Push each queue's group within one `push.timeout`, write the textfile; None = no gateway is configured."""
+    """Push each queue's group and write the textfile, all within `push.timeout`; None = no gateway is configured."""
+    until = time.monotonic() + push.timeout
+
+    def left() -> float:
+        return max(0.001, until - time.monotonic())
 
     def read(queue: str) -> Snapshot:
+        scripts.link.timeout = min(scripts.link.timeout, left())
         return to_snapshot(survey(scripts.link, Keys(prefix, queue)), __version__)
 
     if push.textfile is not None:
         from taskbatch.metrics.render import render  # noqa: PLC0415 - 60 ms
         from taskbatch.metrics.textfile import publish_textfile  # noqa: PLC0415
 
-        publish_textfile(lambda: render([read(queue) for queue in queues]), push.textfile, push.timeout)
+        publish_textfile(lambda: render([read(queue) for queue in queues]), push.textfile, left())
     if target is None:
         return None
     from taskbatch.metrics.push import gateway  # noqa: PLC0415 - http.client costs 31 ms
 
-    until = time.monotonic() + push.timeout
     done = True
     for queue in queues:
         lock = PushLock(scripts, Keys(prefix, queue).totals_push)
-        left = max(0.0, until - time.monotonic())
-        done &= publish(queue, partial(read, queue), gateway(target), lock, left)
+        done &= publish(queue, partial(read, queue), gateway(target), lock, left())
     return done

@@ -30,8 +30,8 @@ def recount(
     *,
     lease_until: float,
     give_up: Callable[[], bool],
-) -> tuple[float | None, list[list[list[bytes]]]]:
-    """Return until when the lease now holds (`boot_time()`, None: it is lost) and the own lists of each queue.
+) -> tuple[float | None, int, list[list[list[bytes]]]]:
+    """Return until when the lease now holds (`boot_time()`, None: it is lost), the time of Redis in ms, the own lists.
 
     Tries until `lease_until` or until `give_up` says so, then raises RedisLostError.
     """
@@ -42,7 +42,7 @@ def recount(
             # The lease first: from here on nobody else moves what is in the lists.
             kept = [checked(reply) for reply in scripts.exchange([queue.renew(lease) for queue in queues])]
             wanted = [("LRANGE", name, 0, -1) for queue in queues for name in queue.own_lists]
-            found = [checked(reply) for reply in scripts.link.exchange(wanted)]
+            (seconds, micros), *found = map(checked, scripts.link.exchange([("TIME",), *wanted]))
         except REDIS_TROUBLE as error:
             if boot_time() >= lease_until or give_up():
                 msg = f"Redis did not come back: {error}"
@@ -52,4 +52,5 @@ def recount(
             delay = min(delay * 2, 0.5)
         else:
             lists = [found[i : i + 3] for i in range(0, len(found), 3)]
-            return (asked + lease if all(kept) else None), lists
+            now_ms = int(seconds) * 1000 + int(micros) // 1000
+            return (asked + lease if all(kept) else None), now_ms, lists

@@ -10,7 +10,16 @@ from typing import Any, Literal
 from taskbatch.errors import ExitCode
 
 StopReason = Literal[
-    "empty", "max_tasks", "max_runtime", "signal", "paused", "overlap", "lease_lost", "redis_lost", "stuck_thread", "error"
+    "empty",
+    "max_tasks",
+    "max_runtime",
+    "signal",
+    "paused",
+    "overlap",
+    "lease_lost",
+    "redis_lost",
+    "stuck_thread",
+    "error",
 ]
 """Why a run ended; the first one wins. `error`: it failed before or beside its tasks, the exit code says how."""
 
@@ -28,7 +37,7 @@ class Tally:
     outcomes: Counter[str] = field(default_factory=Counter)
     released_by: Counter[str] = field(default_factory=Counter)
     by_type: dict[str, Counter[str]] = field(default_factory=dict)
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
     failed_attempts: int = 0
     dead_failed: int = 0
     reaped: int = 0
@@ -108,7 +117,7 @@ class Report:
             "released_by": {name: tally.released_by[name] for name in RELEASE_REASONS},
             "reaped": tally.reaped,
             "by_type": {
-                kind: {**{name: counts[name] for name in OUTCOMES}, "seconds": round(tally.seconds[kind], 6)}
+                kind: {**{name: counts[name] for name in OUTCOMES}, "seconds": round(tally.seconds.get(kind, 0.0), 6)}
                 for kind, counts in sorted(tally.by_type.items())
             },
             "remaining": None
@@ -131,7 +140,7 @@ def exit_code(
     tally: Tally, stop_reason: StopReason, *, fail_on: str, remaining: Remaining | None, remaining_exit_code: int
 ) -> int:
     """Return the exit code of a run that went through; the first that applies: 75, 1, remaining, 0."""
-    handed_back = tally.released_by["shutdown"] > 0
+    handed_back = tally.released_by["shutdown"] + tally.outcomes["lost"] > 0
     if stop_reason in ("lease_lost", "redis_lost", "stuck_thread") or (stop_reason == "signal" and handed_back):
         return ExitCode.INTERRUPTED
     dead = tally.outcomes["dead"] + tally.crashed

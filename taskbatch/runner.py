@@ -7,6 +7,7 @@ task is decided in `policy`, written by `exchange`, and done by the threads of `
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from collections import deque
@@ -95,7 +96,8 @@ class Runner:
         # Fresh processes must not all begin at the same queue, or the others starve.
         self._turn = random.randrange(len(queues))  # noqa: S311 - fairness, not a secret
         self._alone: deque[Holding] = deque(self._holdings)
-        self._alone_until = started + (SUSPECT_SECONDS if settings.max_runtime is None else settings.max_runtime / 4)
+        self._alone_for = SUSPECT_SECONDS if settings.max_runtime is None else settings.max_runtime / 4
+        self._alone_until = started + self._alone_for
         self._idle_since: float | None = None
         self._looked_again = False
         signals.wake = self._pool.wake
@@ -114,15 +116,12 @@ class Runner:
             self._finish()
         except RedisLostError as error:
             log.error("%s", error)  # noqa: TRY400 - one line; the rest is in the debug log
-            self.stop = self.stop or "redis_lost"
+            self.stop = "redis_lost"
         finally:
             # From here on no worker begins anything, whatever it has in hand.
             self._pool.lease_until = 0.0
             self._pool.stop()
-        for holding in self._holdings:
-            for one in list(holding.held.values()):
-                self._tally.count(one.kind, "lost")
-                holding.forget(one)
+            self._exchange.give_up_all()
         return self.stop or "empty"
 
     def clear(self) -> None:
@@ -140,11 +139,18 @@ class Runner:
             return
         got = self._swap(*self._next_claim())
         if got.changed or got.new:
+            # What was settled may have gone back, and what ran may have enqueued: every queue is asked once more.
+            for holding in self._holdings:
+                holding.dry = False
             return
         if self._pool.in_pool:
             self._take(self._pool.gather(LOOK_SECONDS))
-        elif self._all_dry() and not self._exchange.deciding and not self._alone:
+        elif all(holding.dry for holding in self._holdings) and not self._exchange.deciding and not self._alone:
             self.stop = self._idle()
+        else:
+            for holding in self._holdings:
+                if not holding.dry:
+                    holding.dry_until = 0.0
 
     def _reason_to_stop(self) -> StopReason | None:
         if self._signals.received:
@@ -164,7 +170,8 @@ class Runner:
     def _next_claim(self) -> tuple[Holding | None, Call | None]:
         if self._alone and (self._pace.exhausted or time.monotonic() >= self._alone_until):
             self._alone.clear()
-        if self._alone:
+        # A suspect that still runs when its time is over stays alone all the same.
+        if self._alone or any(holding.lengths[2] for holding in self._holdings):
             held = any(holding.held for holding in self._holdings)
             return (None, None) if held else (self._alone[0], self._alone[0].queue.claim_suspect())
         want = self._pace.want(self._pool.in_pool)
@@ -198,7 +205,8 @@ class Runner:
     def _admit(self, holding: Holding, new: Iterable[Claimed], now_ms: int) -> None:
         left = None if self._leave_at is None else self._leave_at - time.monotonic()
         verdicts = [(one, admit(one, self._jobs, now_ms, left)) for one in new]
-        denied = self._exchange.limit([(one, verdict) for one, verdict in verdicts if isinstance(verdict, Job)])
+        asking = [] if self.stop else [(one, verdict) for one, verdict in verdicts if isinstance(verdict, Job)]
+        denied = self._exchange.limit(asking)
         for one, verdict in verdicts:
             if not isinstance(verdict, Job):
                 holding.decided.append(Decision(one, verdict, None))
@@ -247,8 +255,7 @@ class Runner:
         if flight.holding.holds(flight.held):
             flight.holding.decided.append(Decision(flight.held, outcome, duration))
         else:
-            self._tally.count(flight.held.kind, "lost")
-            log.warning("task %s was taken away while it ran", flight.task.id)
+            log.warning("task %s was taken away while it ran; what came of it is ignored", flight.task.id)
 
     def _look_at_jobs(self) -> None:
         now = time.monotonic()
@@ -266,8 +273,7 @@ class Runner:
                 self._stuck = True
                 self._pool.abandon(flight)
                 self._flights.pop(id(flight.held), None)
-                outcome = decide(flight.task, flight.job, timed_out(flight), random.Random())  # noqa: S311
-                self._decide(flight, outcome, now - flight.started)
+                self._decide(flight, _out_of_time(flight), now - flight.started)
 
     def _hand_back_waiting(self) -> None:
         while self._waiting and self._waiting[0].started is not None:
@@ -286,25 +292,21 @@ class Runner:
 
     # -- nothing in flight --------------------------------------------------------------------------
 
-    def _all_dry(self) -> bool:
-        now = time.monotonic()
-        return all(now < holding.dry_until for holding in self._holdings)
-
     def _idle(self) -> StopReason | None:
         if all(holding.paused for holding in self._holdings):
             return "paused"
         now = time.monotonic()
         self._idle_since = self._idle_since or now
+        due = min((holding.due_in for holding in self._holdings if holding.due_in is not None), default=math.inf)
         left = self._idle_since + self._settings.wait - now
         if left > 0:
-            self._wait(left)
+            self._wait(min(left, max(due, 0.001)))
             return None
         if not self._looked_again:
             self._looked_again = True
             self._look_again()
             return None
-        due = min((holding.due_in for holding in self._holdings if holding.due_in is not None), default=None)
-        if due is not None and due <= self._settings.wait_due:
+        if due <= self._settings.wait_due:
             self._wait(max(due, 0.001))
             return None
         return "empty"
@@ -318,8 +320,9 @@ class Runner:
         except REDIS_TROUBLE as error:
             self._take_on(self._exchange.recover(error))
         self._alone.extend(self._holdings)
+        self._alone_until = time.monotonic() + self._alone_for
         for holding in self._holdings:
-            holding.dry_until = 0.0
+            holding.stir()
 
     def _wait(self, seconds: float) -> None:
         if self._until is not None:
@@ -329,7 +332,7 @@ class Runner:
         except REDIS_TROUBLE as error:
             self._take_on(self._exchange.recover(error))
         for holding in self._holdings:
-            holding.dry_until = 0.0
+            holding.stir()
 
     def _rest(self, seconds: float) -> None:
         self._take(self._pool.gather(seconds))
@@ -338,7 +341,7 @@ class Runner:
 
     def _finish(self) -> None:
         self._hand_back("shutdown")
-        if self.stop in {"signal", "lease_lost"}:
+        if self.stop == "lease_lost":
             by = time.monotonic() + self._settings.grace
             self._leave_at = by if self._leave_at is None else min(by, self._leave_at)
         while True:
@@ -354,17 +357,35 @@ class Runner:
         self._interrupt()
 
     def _no_more_patience(self) -> bool:
-        return self._signals.received > 1 or (self._leave_at is not None and time.monotonic() >= self._leave_at)
+        return self._signals.received > 1 or self._patience() <= 0
+
+    def _patience(self) -> float:
+        """Return for how many more seconds anything may be waited for."""
+        ends = [] if self._leave_at is None else [self._leave_at]
+        if self._signals.since is not None:
+            ends.append(self._signals.since + self._settings.grace)
+        return min(ends) - time.monotonic() if ends else math.inf
 
     def _interrupt(self) -> None:
         """Hand back what still runs: an interruption, no attempt."""
         self._pool.lease_until = 0.0
         self._take(self._pool.gather(0))
+        now = time.monotonic()
         for flight in list(self._flights.values()):
-            if flight.holding.holds(flight.held):
-                started = flight.started is not None
-                # Its permit was used: what a job did until now cannot be taken back.
-                flight.held.window = "" if started else flight.held.window
-                self._decide(flight, decide_interrupted(flight.task) if started else Release(0.0, "shutdown"), None)
+            self._flights.pop(id(flight.held))
+            if flight.started is None:
+                self._decide(flight, Release(0.0, "shutdown"), None)
+                continue
+            # Its permit was used: what a job did until now cannot be taken back.
+            flight.held.window = ""
+            if now >= flight.started + flight.job.timeout:
+                self._decide(flight, _out_of_time(flight), now - flight.started)
+            else:
+                self._decide(flight, decide_interrupted(flight.task), None)
         while self._exchange.deciding:
-            self._exchange.swap()
+            self._swap(None, None)
+
+
+def _out_of_time(flight: Flight) -> Outcome:
+    """Return the outcome for a job that had its whole timeout and still runs: a failed attempt."""
+    return decide(flight.task, flight.job, timed_out(flight), random.Random())  # noqa: S311 - jitter, not a secret

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from redis.exceptions import NoScriptError
@@ -17,7 +17,7 @@ from taskbatch.connect import Link, checked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FOLDER = os.path.dirname(taskbatch.lua.__file__ or "")  # noqa: PTH120 - pathlib costs 11 ms of a run that finds nothing
+_FOLDER = os.path.dirname(str(taskbatch.lua.__file__))  # noqa: PTH120 - pathlib costs 11 ms of a run that finds nothing
 _INCLUDE = re.compile(r"^--@include (\w+)$", re.MULTILINE)
 
 
@@ -38,7 +38,7 @@ class Call(NamedTuple):
     args: list[Any]
 
 
-@lru_cache(maxsize=None)
+@cache
 def script(name: str) -> Script:
     """Return the script `lua/<name>.lua`."""
     source = _INCLUDE.sub(lambda match: _read(f"include/{match[1]}"), _read(name)).encode()

@@ -6,11 +6,11 @@ import json
 import logging
 import os
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from taskbatch import __version__
 from taskbatch.connect import checked
-from taskbatch.errors import ConfigError, ExitCode, TaskbatchError
+from taskbatch.errors import REDIS_TROUBLE, ConfigError, ExitCode, TaskbatchError
 from taskbatch.keys import queue_names
 from taskbatch.queue import SCHEMA, Ending, RunQueue
 from taskbatch.report import OUTCOMES
@@ -18,13 +18,19 @@ from taskbatch.report import OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from taskbatch.connect import Link
     from taskbatch.report import Tally
-    from taskbatch.scripts import Scripts
+    from taskbatch.scripts import Call, Scripts
     from taskbatch.settings import RunSettings
 
 log = logging.getLogger(__name__)
 
-_RESULTS = {
+T = TypeVar("T")
+
+MAX_CLOSINGS = 3
+"""How often a run that still holds something is cleared before it is left to the reaper."""
+
+_RESULTS: dict[int, str] = {
     ExitCode.UNAVAILABLE: "error",
     ExitCode.INTERNAL: "error",
     ExitCode.CONFIG: "error",
@@ -62,7 +68,7 @@ def open_runs(scripts: Scripts, queues: Sequence[RunQueue], run: RunSettings, in
     Raises ConfigError for a key of a wrong type or a newer schema; then nothing stays registered.
     """
     calls = [queue.open(run.lease, info, run.max_concurrent_runs) for queue in queues]
-    replies = scripts.exchange(calls)
+    replies = repeated(scripts.link, lambda: scripts.exchange(calls))
     opened = []
     try:
         for queue, reply in zip(queues, replies, strict=True):
@@ -94,7 +100,7 @@ def close_runs(
     """End the run in each queue and write its history; `clear` hands back what is still in the own lists."""
     summary = {"claimed": tally.claimed, **{name: tally.outcomes[name] for name in OUTCOMES}, "reaped": tally.reaped}
     ending = Ending(
-        result=_RESULTS.get(code, "success") if code in iter(ExitCode) else "success",  # type: ignore[call-overload]
+        result=_RESULTS.get(code, "success"),
         stop_reason=stop_reason,
         exit_code=code,
         started_ms=int(started_at * 1000),
@@ -103,17 +109,38 @@ def close_runs(
         idle=tally.idle,
     )
     for queue in queues:
-        for _ in range(3):
-            status = scripts.call(*queue.close(ending))[0]
+        call = queue.close(ending)
+        status, repeats = b"held", 0
+
+        def close(call: Call = call) -> bytes:
+            nonlocal repeats
+            repeats += 1
+            return bytes(scripts.call(*call)[0])
+
+        for _ in range(MAX_CLOSINGS):
+            repeats = 0
+            status = repeated(scripts.link, close)
             if status != b"held":
                 break
             clear()
-        if status == b"gone":
+        # Gone when asked again: it was closed, and only the reply was lost.
+        if status == b"gone" and repeats == 1:
             log.warning("queue %s: the lease was lost before the run could be closed", queue.keys.queue)
 
 
 def _remember(scripts: Scripts, run: RunSettings) -> None:
     """Note the queues' names for `status`; in another slot and no task state, so it never matters if it fails."""
-    reply = scripts.link.exchange([("SADD", queue_names(run.prefix), *run.queues)])[0]
-    if isinstance(reply, Exception):
-        log.debug("queue names not noted: %s", reply)
+    try:
+        checked(scripts.link.exchange([("SADD", queue_names(run.prefix), *run.queues)])[0])
+    except TaskbatchError as error:
+        log.debug("queue names not noted: %s", error)
+
+
+def repeated(link: Link, action: Callable[[], T]) -> T:
+    """Do what may be done twice (open, close, reap, read), and once more if Redis fails or refuses the first time."""
+    try:
+        return action()
+    except REDIS_TROUBLE as error:
+        log.warning("%s; trying once more", error)
+        link.connect()
+        return action()

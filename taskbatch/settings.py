@@ -9,6 +9,8 @@ from typing import Literal
 from taskbatch.errors import ConfigError
 
 MIN_LEASE = 3.0
+MAX_THREADS = 1000
+MAX_EXIT_CODE = 255
 CLAIM_AHEAD_SECONDS = 0.05
 CLAIM_AHEAD_MAX = 1000
 UNSTARTED_MAX_SECONDS = 1.0
@@ -74,12 +76,15 @@ class RunSettings:
             (not self.queues, "at least one queue is needed"),
             (len(set(self.queues)) != len(self.queues), "a queue is named twice"),
             (self.max_tasks is not None and self.max_tasks < 1, "--max-tasks must be at least 1"),
-            (not 1 <= self.concurrency <= 1000, "--concurrency must be from 1 to 1000"),
-            (self.lease < MIN_LEASE, f"--lease must be at least {MIN_LEASE:g}s: it has to survive a pause of the process"),
+            (not 1 <= self.concurrency <= MAX_THREADS, f"--concurrency must be from 1 to {MAX_THREADS}"),
+            (self.lease < MIN_LEASE, f"--lease must be at least {MIN_LEASE:g}s, to survive a short pause"),
             (self.max_runtime is not None and self.max_runtime <= 0, "--max-runtime must be more than 0"),
             (min(self.wait, self.wait_due, self.grace) < 0, "durations must not be negative"),
             (self.max_concurrent_runs < 0, "--max-concurrent-runs must not be negative"),
-            (not 0 <= self.remaining_exit_code <= 255, "--remaining-exit-code must be from 0 to 255"),
+            (
+                not 0 <= self.remaining_exit_code <= MAX_EXIT_CODE,
+                f"--remaining-exit-code must be from 0 to {MAX_EXIT_CODE}",
+            ),
             (
                 self.max_runtime is not None and self.wait > self.max_runtime,
                 "--wait is longer than --max-runtime",

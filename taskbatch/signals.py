@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,10 +11,14 @@ if TYPE_CHECKING:
 
 
 class Signals:
-    """How often this process was told to stop. `wake` is called from the handler and must be reentrant."""
+    """How often this process was told to stop, and when first (`time.monotonic()`).
+
+    `wake` is called from the handler and must be reentrant.
+    """
 
     def __init__(self) -> None:
         self.received = 0
+        self.since: float | None = None
         self.name = ""
         self.wake: Callable[[], None] | None = None
 
@@ -24,6 +29,7 @@ class Signals:
 
     def _note(self, number: int, _frame: object) -> None:
         self.received += 1
+        self.since = self.since or time.monotonic()
         self.name = self.name or signal.Signals(number).name
         if self.wake is not None:
             self.wake()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from taskbatch.holding import Decision
     from taskbatch.queue import RunQueue
     from taskbatch.report import Tally
+    from taskbatch.settlement import Claimed
 
 log = logging.getLogger("taskbatch.tasks")
 
@@ -21,7 +22,7 @@ def tell_settled(tally: Tally, queue: RunQueue, decision: Decision, *, done: boo
     held, outcome, duration = decision
     kind = held.kind
     if duration is not None:
-        tally.seconds[kind] += duration
+        tally.seconds[kind] = tally.seconds.get(kind, 0.0) + duration
     if not done:
         tally.count(kind, "lost")
         _log(queue, decision, logging.WARNING, "was taken away before its outcome was written")
@@ -51,6 +52,12 @@ def tell_settled(tally: Tally, queue: RunQueue, decision: Decision, *, done: boo
                     }
                 )
             _log(queue, decision, logging.ERROR, f"is dead ({reason}): {error}")
+
+
+def tell_gone(tally: Tally, queue: RunQueue, held: Claimed) -> None:
+    """Count a task that this run claimed and has no say over any more."""
+    tally.count(held.kind, "lost")
+    log.warning("queue %s: a task (%s) was taken away, or is left to the reaper", queue.keys.queue, held.kind)
 
 
 def _log(queue: RunQueue, decision: Decision, level: int, what: str) -> None:

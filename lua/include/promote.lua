@@ -18,8 +18,9 @@ local function promote(scheduled, lists, now, count, max_bytes, newest_first)
       due[#due + 1] = entry
       bytes = bytes + #entry
     end
-    -- Sized by what was seen, so that a chunk of large tasks stays a small chunk.
-    step = math.max(1, math.min(100, math.floor((max_bytes - bytes) * #due / bytes)))
+    -- Sized by what was seen, so that a chunk of large tasks stays a small chunk; and only a few at a time, because
+    -- what is seen next may be larger: 100 of 1 MiB behind a small one took 0.9 s.
+    step = math.max(1, math.min(8, math.floor((max_bytes - bytes) * #due / bytes)))
   end
   for i = 1, #due do
     local entry = newest_first and due[i] or due[#due + 1 - i]

@@ -22,7 +22,24 @@ from taskbatch.logs import escape
 if TYPE_CHECKING:
     from taskbatch.cli.session import Session
 
+
+class FailedError(TaskbatchError):
+    """The command did what it could, and that was not what was asked for. Ends in exit code 1."""
+
+
+MEANINGS = {
+    ExitCode.OK: "done: nothing left, a budget was reached, or the queue is paused",
+    ExitCode.FAILED: "what --fail-on names has happened, or not all that was asked for could be done",
+    ExitCode.USAGE: "usage",
+    ExitCode.UNAVAILABLE: "Redis could not be reached, nothing was claimed",
+    ExitCode.INTERNAL: "internal error",
+    ExitCode.INTERRUPTED: "interrupted: everything was handed back, or is left to the reaper",
+    ExitCode.CONFIG: "configuration: jobs, server, permission, a key of a wrong type",
+}
+"""What each exit code means, for the help."""
+
 CODES: dict[type[BaseException], ExitCode] = {
+    FailedError: ExitCode.FAILED,
     ConfigError: ExitCode.CONFIG,
     UnreachableError: ExitCode.UNAVAILABLE,
     # Redis is there, but as good as not: full, read-only, loading.
@@ -35,14 +52,18 @@ CODES: dict[type[BaseException], ExitCode] = {
 }
 
 
-class FailedError(TaskbatchError):
-    """The command did what it could, and that was not what was asked for. Ends in exit code 1."""
+class PartlyError(TaskbatchError):
+    """A part was done when `cause` came in between; the text says how much. Ends in the exit code of the cause."""
+
+    def __init__(self, text: str, cause: BaseException) -> None:
+        super().__init__(text)
+        self.cause = cause
 
 
 def code_of(error: BaseException) -> ExitCode:
     """Return the exit code an error ends in."""
-    if isinstance(error, FailedError):
-        return ExitCode.FAILED
+    if isinstance(error, PartlyError):
+        return code_of(error.cause)
     return next((code for kind, code in CODES.items() if isinstance(error, kind)), ExitCode.INTERNAL)
 
 
@@ -67,8 +88,13 @@ def complain(session: Session, error: BaseException) -> int:
     if session.verbose and not isinstance(error, (click.ClickException, click.Abort)):
         for line in "".join(traceback.format_exception(error)).splitlines():
             print_error(f"  {escape(session.redact(line))}")
-    print_error(f"taskbatch: error: {escape(session.redact(explain(error)))}")
+    tell(session, explain(error))
     return code_of(error)
+
+
+def tell(session: Session, problem: str) -> None:
+    """Print the line that says what went wrong."""
+    print_error(f"taskbatch: error: {escape(session.redact(problem))}")
 
 
 def print_error(line: str) -> None:

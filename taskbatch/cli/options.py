@@ -11,6 +11,8 @@ from taskbatch.cli.types import Count, Duration, Given, Listed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+REPORTS = ("text", "json", "github", "none")
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
@@ -45,7 +47,9 @@ def queues(help_text: str, *, default: tuple[str, ...] = ()) -> Callable[[F], F]
         type=Listed("name"),
         default=default,
         help=help_text,
-        callback=lambda _ctx, _param, value: tuple(part for one in value for part in Listed("").split_envvar_value(one)),
+        callback=lambda _ctx, _param, value: tuple(
+            part for one in value for part in Listed("").split_envvar_value(one)
+        ),
     )
 
 
@@ -56,22 +60,22 @@ def queue() -> Callable[[F], F]:
 
 def run_options(*, max_tasks: str, wait: str, max_runtime: str) -> Callable[[F], F]:
     """Declare the options of a run; the three defaults tell `run` from `drain`."""
+    number, span, fail_on = Count(1, optional=True), Duration(optional=True), click.Choice(["never", "dead", "failed"])
     return combined(
         queues("Where tasks come from; repeatable.", default=("default",)),
-        option("--max-tasks", "-n", type=Count(1, optional=True), default=max_tasks, help="Tasks to start at most, or none."),
+        option("--max-tasks", "-n", type=number, default=max_tasks, help="Tasks to start at most, or none."),
         option("--concurrency", "-c", type=Count(1), default="8", help="Jobs at a time."),
         option("--wait", type=Duration(), default=wait, help="How long to wait for new work when there is none."),
-        option("--wait-due", type=Duration(), default="0s", help="Wait for retries and limited tasks due within this time."),
-        option("--max-runtime", type=Duration(optional=True), default=max_runtime, help="When to stop claiming, or none."),
-        option("--lease", type=Duration(), default="60s", help="After how long without a sign of life others take over; at least 3s."),
-        option("--grace", type=Duration(), default="20s", help="How long running jobs may go on when the run has to stop."),
-        option("--max-concurrent-runs", type=Count(1, optional=True), default="none", help="Do nothing if that many run already."),
-        option("--fail-on", type=click.Choice(["never", "dead", "failed"]), default="never",
-               help="Exit 1 after a dead letter, or after any failed attempt."),
+        option("--wait-due", type=Duration(), default="0s", help="Wait for retries and limited tasks due that soon."),
+        option("--max-runtime", type=span, default=max_runtime, help="When to stop claiming, or none."),
+        option("--lease", type=Duration(), default="60s", help="Without a sign of life, others take over after it."),
+        option("--grace", type=Duration(), default="20s", help="How long jobs may go on when the run has to stop."),
+        option("--max-concurrent-runs", type=number, default="none", help="Do nothing if that many run already."),
+        option("--fail-on", type=fail_on, default="never", help="Exit 1 after a dead letter, or any failed attempt."),
         option("--remaining-exit-code", type=Count(0), default="0", help="Exit code when claimable tasks remain."),
         push_options(),
-        option("--report", type=click.Choice(["text", "json", "github", "none"]), default="text", help="What to print at the end."),
-    )  # fmt: skip
+        option("--report", type=click.Choice(REPORTS), default="text", help="What to print at the end."),
+    )
 
 
 def push_options() -> Callable[[F], F]:

@@ -8,35 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taskbatch.cli.failure import complain
+from taskbatch.cli.failure import MEANINGS, complain
 from taskbatch.cli.session import Session
-from taskbatch.cli.verb import VerbGroup, global_options
+from taskbatch.cli.verb import VerbGroup, examples, global_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = {
-    "enqueue": ("taskbatch.cli.enqueue", "Put tasks into a queue."),
-    "run": ("taskbatch.cli.run", "Run one batch of tasks: what a scheduler starts."),
-    "drain": ("taskbatch.cli.drain", "Run tasks until the queue is empty."),
-    "reap": ("taskbatch.cli.reap", "Give back what crashed runs left behind."),
-    "status": ("taskbatch.cli.status", "Show what the queues hold."),
-    "dead": ("taskbatch.cli.dead", "Look at dead letters, redrive or delete them."),
-    "queue": ("taskbatch.cli.queue", "Pause, resume, limit or purge a queue."),
-    "metrics": ("taskbatch.cli.metrics", "Print the metrics, or push them."),
-    "jobs": ("taskbatch.cli.jobs", "List or check the jobs."),
-    "demo": ("taskbatch.cli.demo", "See it work, on an embedded server."),
+    "enqueue": ("taskbatch.cli.enqueue:command", "Put tasks into a queue."),
+    "run": ("taskbatch.cli.run:run", "Run one batch of tasks: what a scheduler starts."),
+    "drain": ("taskbatch.cli.run:drain", "Run tasks until the queue is empty."),
+    "reap": ("taskbatch.cli.reap:command", "Give back what crashed runs left behind."),
+    "status": ("taskbatch.cli.status:command", "Show what the queues hold."),
+    "dead": ("taskbatch.cli.dead:command", "Look at dead letters, redrive or delete them."),
+    "queue": ("taskbatch.cli.queue:command", "Pause, resume, limit or purge a queue."),
+    "metrics": ("taskbatch.cli.metrics:command", "Print the metrics, or push them."),
+    "jobs": ("taskbatch.cli.jobs:command", "List or check the jobs."),
+    "demo": ("taskbatch.cli.demo:command", "See it work, on an embedded server."),
 }
-"""Each verb with the module that has it as `command`, and its line in the help."""
-
-EPILOG = """\b
-Examples:
-  taskbatch enqueue email.send '{"to": "a@example.org"}'
-  taskbatch run --queue mail --max-tasks 100
-  taskbatch --redis-url embedded: status
-
-Global options may also stand after the verb. `taskbatch VERB --help` tells more.
-"""
+"""Each verb with where it is, and its line in the help."""
 
 
 class Program(VerbGroup):
@@ -50,7 +41,8 @@ class Program(VerbGroup):
         """Load a verb."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(VERBS[cmd_name][0]).command
+        module, _, name = VERBS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
@@ -70,13 +62,28 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
 program = Program(
     "taskbatch",
     help="A single-shot batch consumer for Redis: claim tasks, run them, settle them, report, exit.",
-    epilog=EPILOG,
+    epilog="\n\n".join(
+        [
+            examples(
+                'taskbatch enqueue email.send \'{"to": "a@example.org"}\'',
+                "taskbatch run --queue mail --max-tasks 100",
+                "taskbatch --redis-url embedded: status",
+            ),
+            "\n".join(["\b", "Exit codes:", *(f"  {code.value:<3} {what}" for code, what in MEANINGS.items())]),
+            "Global options may also stand after the verb; `taskbatch VERB --help` tells more.",
+        ]
+    ),
     subcommand_metavar="VERB [ARGS]...",
     no_args_is_help=False,
     params=[
         *global_options(hidden=False),
         click.Option(
-            ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+            help="Print the version.",
         ),
     ],
 )

@@ -77,9 +77,7 @@ class Session:
             key_file=self.redis_key_file,
         )
 
-    def push_settings(
-        self, url: str | None, ca_file: str | None, timeout: float, textfile: str | None
-    ) -> PushSettings:
+    def push_settings(self, url: str | None, ca_file: str | None, timeout: float, textfile: str | None) -> PushSettings:
         """Return where metrics go, secrets included. Raises UsageError and ConfigError."""
         url = url or secret("TASKBATCH_PUSHGATEWAY")
         password = secret("TASKBATCH_PUSHGATEWAY_PASSWORD")
@@ -105,20 +103,26 @@ class Session:
         from taskbatch.embedded import directory_of, open_embedded  # noqa: PLC0415 - few commands need it
 
         with open_embedded(directory_of(settings.url)) as server:
-            yield changed(settings, url=server.url)
+            yield changed(settings, url=server.url, embedded=True)
 
     @contextmanager
     def link(self) -> Iterator[Link]:
         """Give a connection to Redis. Raises UnreachableError and ConfigError."""
-        from taskbatch.connect import Link  # noqa: PLC0415 - redis costs 100 ms, and not every verb needs it
+        with self.redis() as settings, connected(settings) as link:
+            yield link
 
-        with self.redis() as settings:
-            link = Link(settings)
-            link.connect()
-            try:
-                yield link
-            finally:
-                link.close()
+
+@contextmanager
+def connected(settings: RedisSettings) -> Iterator[Link]:
+    """Give a connection to this Redis. Raises UnreachableError and ConfigError."""
+    from taskbatch.connect import Link  # noqa: PLC0415 - redis-py costs 100 ms, and not every verb needs it
+
+    link = Link(settings)
+    try:
+        link.connect()
+        yield link
+    finally:
+        link.close()
 
 
 def passwords_of(url: str) -> list[str]:

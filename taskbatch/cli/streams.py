@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import select
+import stat
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -50,6 +51,7 @@ class Tolerant(io.RawIOBase):
     def __init__(self, descriptor: int, name: str) -> None:
         super().__init__()
         self._descriptor = descriptor
+        self._is_socket = _is_socket(descriptor)
         self.name = name
         self.mode = "wb"
 
@@ -67,7 +69,9 @@ class Tolerant(io.RawIOBase):
 
     def write(self, data: Buffer, /) -> int:
         """Write `data`, or do not; its length is returned in any case."""
-        Stream(self._descriptor).write(bytes(data))
+        # A job that closes its stdout makes room for a connection, which is no place for what it prints then.
+        if self._is_socket or not _is_socket(self._descriptor):
+            Stream(self._descriptor).write(bytes(data))
         return len(memoryview(data).cast("B"))
 
 
@@ -122,6 +126,13 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _is_socket(descriptor: int) -> bool:
+    try:
+        return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
 
 
 def _writable(descriptor: int, until: float | None) -> bool:

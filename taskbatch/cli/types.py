@@ -11,11 +11,16 @@ from taskbatch.durations import parse_duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    # Generic for type checkers of click 8.2 and later only.
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType
+
 NONE = "none"
 """What a person writes for a bound that is not there."""
 
 
-class Duration(click.ParamType):
+class Duration(ParamType):
     """`30s` → 30.0; with `optional` also `none` → None."""
 
     name = "duration"
@@ -35,7 +40,7 @@ class Duration(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-class Count(click.ParamType):
+class Count(ParamType):
     """A whole number from `least`; with `optional` also `none` → None."""
 
     name = "number"
@@ -56,7 +61,7 @@ class Count(click.ParamType):
         return int(value)
 
 
-class Listed(click.ParamType):
+class Listed(ParamType):
     """One of several: an option given more than once, or a variable with commas in between."""
 
     def __init__(self, name: str) -> None:
@@ -73,7 +78,7 @@ class Listed(click.ParamType):
         return [part.strip() for part in rv.split(",") if part.strip()]
 
 
-class Given(click.ParamType):
+class Given(ParamType):
     """A text that is not empty: an empty one is a variable somebody forgot to set."""
 
     def __init__(self, name: str) -> None:

@@ -12,6 +12,8 @@ from taskbatch.cli.types import Given, Listed
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
+GLOBAL = "Global options, as in `taskbatch --help`, may stand here, too."
+
 
 def global_options(*, hidden: bool) -> list[click.Parameter]:
     """Return new options that set the session. The `hidden` ones, of verbs, leave variables to the others."""
@@ -50,9 +52,14 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
     ]  # fmt: skip
 
 
+def examples(*lines: str) -> str:
+    """Return the end of a help text: command lines to copy."""
+    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
+
+
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:  # noqa: ANN401 - click's
     session = ctx.find_object(Session)
-    if session is None or param.name is None or not value:
+    if session is None or not param.name or not value:
         return
     if param.name == "verbose":
         session.verbose += value
@@ -65,6 +72,7 @@ class Verb(click.Command):
 
     def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - click's
         settings["context_settings"] = {**SETTINGS, **settings.get("context_settings", {})}
+        settings["epilog"] = "\n\n".join(filter(None, [settings.get("epilog"), GLOBAL]))
         super().__init__(*args, **settings)
         self.params += global_options(hidden=True)
 

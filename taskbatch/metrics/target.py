@@ -72,17 +72,15 @@ def push_target(
 ) -> PushTarget:
     """Return the target that a URL and credentials name, or raise ConfigError, without any secret in it.
 
-    Credentials in the URL (percent-encoded) are taken as basic auth. `ca_file` is made absolute, because a
-    job may change the working directory.
+    Credentials in the URL (percent-encoded) are taken as basic auth; the password may come apart. The path
+    of `ca_file` is made absolute, because a job may change the working directory.
     """
     parts, port = _split(url)
-    in_url = parts.username is not None or parts.password is not None
-    user, password, token = user or None, password or None, token or None
-    if in_url:
-        if user or password:
-            msg = "pushgateway: credentials both in the URL and apart from it; give one"
-            raise ConfigError(msg)
-        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if (user and parts.username) or (password and parts.password):
+        msg = "pushgateway: credentials both in the URL and apart from it; give one"
+        raise ConfigError(msg)
+    user = user or unquote(parts.username or "") or None
+    password = password or unquote(parts.password or "") or None
     if token and user is not None:
         msg = "pushgateway: a token and a user; give one of them"
         raise ConfigError(msg)

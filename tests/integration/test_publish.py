@@ -6,7 +6,6 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from taskbatch.metrics.snapshot import Snapshot
 from taskbatch.metrics.target import push_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import redis
 
@@ -141,7 +140,9 @@ def test_a_lock_that_another_took_while_reading_is_theirs(client: redis.Redis, l
     assert client.get(LOCK) == b"other!"
 
 
-def test_a_lock_that_was_lost_while_pushing_calls_for_another_look(client: redis.Redis, lock: PushLock) -> None:
+def test_a_lock_that_was_lost_while_pushing_calls_for_another_look(
+    client: redis.Redis, lock: PushLock
+) -> None:
     pushed: list[int] = []
 
     def push_once(snapshot: Snapshot, timeout: float) -> None:
@@ -253,7 +254,7 @@ def test_without_redis_there_is_one_warning_and_no_second_wait(
     calls: list[str] = []
 
     class Lost:
-        def call(self, name: str, keys: Sequence[str], args: Sequence[str | bytes | int]) -> object:
+        def call(self, name: str, *_: object) -> object:
             calls.append(name)
             msg = "cannot reach Redis"
             raise UnreachableError(msg)

@@ -375,7 +375,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for command in (
         "openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test-ca",
         "openssl req -newkey rsa:2048 -nodes -keyout gw.key -out gw.csr -subj /CN=gateway",
-        "openssl x509 -req -in gw.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out gw.pem -days 2 -extfile names",
+        "openssl x509 -req -in gw.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out gw.pem -extfile names",
     ):
         subprocess.run(command.split(), cwd=folder, check=True, capture_output=True, timeout=60)
     return folder
@@ -389,14 +389,18 @@ def test_tls_with_a_ca_file(own_pushgateway: StartPushgateway, certificates: Pat
     push(TEXT, push_target(url, ca_file=f"{certificates}/ca.pem"), "mail", 5.0)
 
     assert "certificate verify failed" in refusal(url)
-    assert "certificate verify failed" in refusal(url.replace("127.0.0.1", "localhost"), ca_file=f"{certificates}/ca.pem")
+    assert "certificate verify failed" in refusal(
+        url.replace("127.0.0.1", "localhost"), ca_file=f"{certificates}/ca.pem"
+    )
     assert "400 Bad Request" in refusal(secure.url)
 
 
 def test_a_ca_file_that_is_none(certificates: Path) -> None:
     missing, other = f"{certificates}/missing.pem", f"{certificates}/gw.key"
 
-    assert refusal("https://gw", ca_file=missing) == f"https://gw: CA file {missing}: No such file or directory"
+    assert (
+        refusal("https://gw", ca_file=missing) == f"https://gw: CA file {missing}: No such file or directory"
+    )
     assert f"CA file {other}: " in refusal("https://gw", ca_file=other)
 
 

@@ -67,12 +67,8 @@ def test_the_series_read_as_documented() -> None:
 
     assert 'taskbatch_claimed_total{queue="mail"} 12.0' in lines
     assert 'taskbatch_tasks_total{outcome="succeeded",queue="mail",type="email.send"} 10.0' in lines
-    assert (
-        'taskbatch_task_duration_seconds_bucket{le="0.5",queue="mail",type="email.send"} 10.0' in lines
-    )
-    assert (
-        'taskbatch_task_duration_seconds_bucket{le="0.25",queue="mail",type="email.send"} 0.0' in lines
-    )
+    assert 'taskbatch_task_duration_seconds_bucket{le="0.5",queue="mail",type="email.send"} 10.0' in lines
+    assert 'taskbatch_task_duration_seconds_bucket{le="0.25",queue="mail",type="email.send"} 0.0' in lines
     assert 'taskbatch_task_duration_seconds_count{queue="mail",type="email.send"} 10.0' in lines
     assert 'taskbatch_task_duration_seconds_sum{queue="mail",type="email.send"} 3.25' in lines
     assert 'taskbatch_last_run_timestamp_seconds{queue="mail"} 1.764600000123e+09' in lines
@@ -82,7 +78,9 @@ def test_the_series_read_as_documented() -> None:
 def test_a_strange_type_stays_on_its_line() -> None:
     text = render([FULL]).decode()
 
-    assert r'taskbatch_tasks_total{outcome="dead",queue="mail",type="we\"ird\\ty\npe"} 1.0' in text.splitlines()
+    assert (
+        r'taskbatch_tasks_total{outcome="dead",queue="mail",type="we\"ird\\ty\npe"} 1.0' in text.splitlines()
+    )
 
 
 def test_nothing_is_added_to_what_was_read() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from taskbatch.errors import ConfigError
 from taskbatch.metrics.target import push_target
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,7 @@ def test_queues_named_like_directories_have_a_group_too() -> None:
 def test_credentials_in_the_url_are_basic_auth() -> None:
     assert push_target("http://me:p%40ss%2Fword@gw").authorization == "Basic bWU6cEBzcy93b3Jk"
     assert push_target("http://me@gw").authorization == "Basic bWU6"
+    assert push_target("http://me@gw", password="p@ss/word").authorization == "Basic bWU6cEBzcy93b3Jk"
 
 
 def test_credentials_apart() -> None:
@@ -70,6 +74,7 @@ SECRET = "s3cret%2F"
         (f"http://u:{SECRET}@gw", {"user": "me"}),
         (f"http://u:{SECRET}@gw", {"password": "s3cret"}),
         (f"http://u:{SECRET}@gw", {"token": "s3cret"}),
+        (f"http://:{SECRET}@gw", {}),
         ("http://gw", {"user": "me", "token": "s3cret"}),
         ("http://gw", {"password": "s3cret"}),
         ("http://gw", {"user": "a:b", "password": "s3cret"}),

@@ -26,7 +26,7 @@ def test_the_file_is_replaced_and_readable_by_all(tmp_path: Path) -> None:
 
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-    assert os.listdir(tmp_path) == ["taskbatch.prom"]
+    assert [path.name for path in tmp_path.iterdir()] == ["taskbatch.prom"]
 
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_what_a_killed_run_left_is_overwritten(tmp_path: Path) -> None:
 
     write_textfile(str(path), b"new")
 
-    assert os.listdir(tmp_path) == ["taskbatch.prom"]
+    assert [path.name for path in tmp_path.iterdir()] == ["taskbatch.prom"]
 
 
 def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_errors_are_one_line_and_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(TextfileError, match=r"missing/a\.prom: No such file or directory$"):
         write_textfile(str(tmp_path / "missing" / "a.prom"), b"new")
 
-    assert os.listdir(tmp_path) == ["folder.prom"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.prom"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
