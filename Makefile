@@ -52,7 +52,7 @@ proto: venv ## Regenerate taskbatch/v1 from proto/
 	$(PY) -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. proto/taskbatch/v1/task.proto
 
 bench: venv system ## Measure cold start and throughput
-	$(PY) bench/run.py
+	$(PY) bench/quick.py
 
 clean: ## Remove what was built and cached; keeps .venv
 	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""The state machine: one transition a file; `taskbatch.scripts` loads them."""

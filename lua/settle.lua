@@ -79,7 +79,10 @@ end
 if latency > 0 then redis.pcall('HINCRBY', KEYS[6], 'latency_sum_ms', string.format('%.0f', latency)) end
 for window, times in pairs(refunds) do
   -- A window that is over has nothing to give back.
-  if redis.pcall('HGET', KEYS[7], 'w') == window then redis.pcall('HINCRBY', KEYS[7], 'n', -times) end
+  if redis.pcall('HGET', KEYS[7], 'w') == window then
+    local taken = tonumber(redis.pcall('HGET', KEYS[7], 'n')) or 0
+    redis.pcall('HINCRBY', KEYS[7], 'n', -math.min(times, taken))
+  end
 end
 return {now, redis.call('LLEN', KEYS[8]), redis.call('LLEN', KEYS[9]), redis.call('LLEN', KEYS[10]),
   table.concat(settled)}

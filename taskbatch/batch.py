@@ -47,7 +47,7 @@ def run_batch(
     on_progress: Callable[[Tally], None] | None = None,
 ) -> Report:
     """Do one run and report it. `jobs` is called before Redis is touched; `on_progress` about ten times a second."""
-    batch = _Batch(run, redis, push, signals, on_progress or (lambda _tally: None))
+    batch = _Batch(run, redis, push, signals, on_progress)
     return batch.go(jobs)
 
 
@@ -58,7 +58,7 @@ class _Batch:
         redis: RedisSettings,
         push: PushSettings,
         signals: Signals,
-        on_progress: Callable[[Tally], None],
+        on_progress: Callable[[Tally], None] | None,
     ) -> None:
         self.run = run
         self.redis = redis
@@ -138,8 +138,8 @@ class _Batch:
             scripts,
             reapers,
             jobs,
-            self.tally,
-            self.signals,
+            tally=self.tally,
+            signals=self.signals,
             started=self.started,
             lease_until=lease_until,
             on_progress=self.on_progress,

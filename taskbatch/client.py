@@ -50,9 +50,7 @@ class EnqueueError(TaskbatchError):
 class Client:
     """Enqueues tasks over one connection, opened when first used. Threads may share it."""
 
-    def __init__(
-        self, url: str | RedisSettings, *, prefix: str = "taskbatch", max_payload: int = MAX_PAYLOAD
-    ) -> None:
+    def __init__(self, url: str | RedisSettings, *, prefix: str = "taskbatch", max_payload: int = MAX_PAYLOAD) -> None:
         """Raise ConfigError for a URL that cannot be, or a cap above 1 MiB, the most that runs accept."""
         if not 0 < max_payload <= MAX_PAYLOAD:
             refuse(f"max_payload is from 1 to {MAX_PAYLOAD} bytes, not {max_payload!r}")
@@ -66,7 +64,7 @@ class Client:
         url = os.environ.get("TASKBATCH_REDIS_URL") or os.environ.get("REDIS_URL") or RedisSettings().url
         return cls(url, prefix=os.environ.get("TASKBATCH_PREFIX") or "taskbatch")
 
-    def enqueue(  # noqa: PLR0913 - the fields of an Item, each by its name
+    def enqueue(
         self,
         type: str | Job,  # noqa: A002 - the field's name in the wire contract
         payload: object = None,

@@ -60,11 +60,13 @@ class Link:
         self.address = redact(settings.url)
         self.timeout = settings.timeout
         self._usual_timeout = settings.timeout
-        self._connection = _pool(settings).make_connection()
+        # Any: redis-py's interface of a connection does not name its timeouts.
+        self._connection: Any = _pool(settings).make_connection()
 
     def connect(self, patience: float = _CONNECT_PATIENCE) -> None:
         """Connect, trying again for at most `patience` seconds while the server starts or loads."""
         until = time.monotonic() + patience
+        self._connection.socket_timeout = self._connection.socket_connect_timeout = self._usual_timeout = self.timeout
         while True:
             try:
                 self._connection.connect()
@@ -152,8 +154,8 @@ def _pool(settings: RedisSettings) -> redis.connection.ConnectionPool:
         "socket_connect_timeout": settings.timeout,
         "health_check_interval": 0,
         "decode_responses": False,
-        "lib_name": None,
-        "lib_version": None,
+        # No CLIENT SETINFO: two round trips that every start would pay for.
+        "driver_info": None,
     }
     try:
         parsed = redis.connection.parse_url(url)

@@ -47,7 +47,7 @@ class Got:
 
 
 class Exchange:
-    """Speaks for one run. `lease_until` is a `boot_time()`; `give_up` tells when waiting for Redis makes no sense."""
+    """Speaks for one run. `lease_until` is a `boot_time()`; `patience` is for how many more seconds Redis may stay away."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Exchange:
         prefix: str,
         lease: float,
         lease_until: float,
-        give_up: Callable[[], bool],
+        patience: Callable[[], float],
     ) -> None:
         self.holdings = [Holding(queue) for queue in queues]
         self.lease_until = lease_until
@@ -67,7 +67,7 @@ class Exchange:
         self._tally = tally
         self._prefix = prefix
         self._lease = lease
-        self._give_up = give_up
+        self._patience = patience
         self._now_ms = 0
 
     @property
@@ -106,6 +106,10 @@ class Exchange:
         except REDIS_TROUBLE as error:
             # Refused counts, too: what came behind a refused call may have been done.
             return self.recover(error)
+        if got.claim is not None and got.claim.status == "lost":
+            # Run out, perhaps, but not taken away: then it is renewed, and all is well.
+            got.new += self.recover("Redis says that the lease is over").new
+            return got
         wrong = [one for one in self.holdings if id(one) in seen and tuple(one.lengths) != seen[id(one)]]
         # A settle that ran after its claim makes the claim's lengths old ones.
         if wrong and not self._scripts.reordered:
@@ -121,7 +125,7 @@ class Exchange:
             [holding.queue for holding in self.holdings],
             self._lease,
             lease_until=self.lease_until,
-            give_up=self._give_up,
+            patience=self._patience,
         )
         if lease_until is None:
             self._lose_lease()
@@ -147,6 +151,15 @@ class Exchange:
             for one in list(holding.held.values()):
                 holding.forget(one)
                 tell_gone(self._tally, holding.queue, one)
+
+    def waiting(self) -> int | None:
+        """Return how many tasks could be claimed, None when Redis does not say. For a person who watches."""
+        lists = [(k.pending, k.recovered, k.suspects) for k in (holding.queue.keys for holding in self.holdings)]
+        try:
+            replies = self._scripts.link.exchange([("LLEN", key) for keys in lists for key in keys])
+        except REDIS_TROUBLE:
+            return None
+        return sum(reply for reply in replies if isinstance(reply, int))
 
     def limit(self, tasks: Sequence[tuple[Claimed, Job]]) -> dict[int, float]:
         """Return who may not start now (by `id`) and after how many seconds each may ask again."""
@@ -180,8 +193,6 @@ class Exchange:
         if claim is None:
             return
         self._now_ms = claim.now_ms
-        if claim.status == "lost":
-            self._lose_lease()
         if claim.entries:
             got.changed = True
             got.new.append((holding, self._adopt(holding, claim.entries, claim.window), claim.now_ms))

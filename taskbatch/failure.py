@@ -1,11 +1,14 @@
 """What is kept of an exception: a line and the end of its traceback, bounded, and safe to print anywhere.
 
-The exception is a stranger's: its `__str__` may raise, return megabytes, or hide terminal codes.
+The exception is a stranger's: its `__str__` may raise, return megabytes, hide terminal codes, or never end.
+So these functions let the timeout through, and nothing else.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from taskbatch.watch import JobTimeout
 
 MAX_ERROR = 4096
 """Bytes of UTF-8 kept of an error's text; its beginning."""
@@ -19,7 +22,7 @@ _OURS = f"{Path(__file__).parent}/"
 
 
 def error_text(error: BaseException) -> str:
-    """Return `Type: message` in one line of at most 4 KiB. Never raises."""
+    """Return `Type: message` in one line of at most 4 KiB."""
     text = _message(error)
     return one_line(f"{_name(error)}: {text}" if text else _name(error))
 
@@ -30,9 +33,11 @@ def one_line(text: str) -> str:
 
 
 def traceback_text(error: BaseException) -> str:
-    """Return the last frames of the error and its causes, without our own, at most 8 KiB. Never raises."""
+    """Return the last frames of the error and its causes, without our own, at most 8 KiB."""
     try:
         text = "\nThis led to:\n\n".join(reversed([_section(link) for link in _chain(error)]))
+    except JobTimeout:
+        raise
     except BaseException as trouble:  # noqa: BLE001 - better no traceback than a lost task
         text = f"(no traceback: {_name(trouble)})"
     lines = [_printable(line) for line in text[-MAX_TRACEBACK:].split("\n")]
@@ -62,6 +67,8 @@ def _chain(error: BaseException) -> list[BaseException]:
 def _name(error: BaseException) -> str:
     try:
         module, name = str(type(error).__module__)[:200], str(type(error).__qualname__)[:200]
+    except JobTimeout:
+        raise
     except BaseException:  # noqa: BLE001 - a metaclass is a stranger's too
         return "an exception without a name"
     return name if module in {"builtins", "__main__"} else f"{module}.{name}"
@@ -71,6 +78,8 @@ def _message(error: BaseException) -> str:
     try:
         # A subclass of str could be anything; joining makes a plain one.
         return "".join((str(error),))[: MAX_ERROR * 2]
+    except JobTimeout:
+        raise
     except BaseException:  # noqa: BLE001 - whatever a stranger's __str__ raises
         return "(its text cannot be had)"
 

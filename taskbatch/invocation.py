@@ -106,10 +106,14 @@ def _judged(value: object) -> Result:
 
 
 def _failed(job: Job, watch: Watch, error: BaseException) -> Failed:
-    text = error_text(error)
+    try:
+        text, trace = error_text(error), traceback_text(error)
+    except JobTimeout:
+        # Its __str__ did not end. (Or raised this itself: then the watch goes on and is disarmed as ever.)
+        return Failed(f"{_overdue(job)}, describing its error", timed_out=True)
     if watch.expired:
         text = _overdue(job) if type(error) is JobTimeout else one_line(f"{_overdue(job)}: {text}")
-    return Failed(text, traceback_text(error), timed_out=watch.expired)
+    return Failed(text, trace, timed_out=watch.expired)
 
 
 def _overdue(job: Job) -> str:

@@ -112,7 +112,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry).replace("\x7f", "\\u007f")
 
 
-def configure(  # noqa: PLR0913 - each by its name
+def configure(
     log_format: LogFormat,
     *,
     write: Callable[[str], None],

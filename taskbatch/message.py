@@ -87,7 +87,7 @@ class Item:
     @property
     def name(self) -> str:
         """Name of the job that is to run it."""
-        return self.type if isinstance(self.type, str) else str(getattr(self.type, "name", self.type))
+        return self.type if isinstance(self.type, str) else str(getattr(self.type, "name", ""))
 
     @property
     def scripted(self) -> bool:

@@ -31,9 +31,13 @@ MAX_LISTED = 20
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a run while it goes on. `claimed` is the sum of all outcomes once nothing is held any more."""
+    """Counts of a run while it goes on. `claimed` is the sum of all outcomes once nothing is held any more.
+
+    `waiting` is how many tasks could be claimed when that was last counted; None: it was not.
+    """
 
     claimed: int = 0
+    waiting: int | None = None
     outcomes: Counter[str] = field(default_factory=Counter)
     released_by: Counter[str] = field(default_factory=Counter)
     by_type: dict[str, Counter[str]] = field(default_factory=dict)

@@ -46,6 +46,9 @@ LOOK_SECONDS = 0.1
 REACTION_SECONDS = 2.0
 """How long a job may take to react to its timeout before it is settled for it."""
 
+COUNT_SECONDS = 1.0
+"""How often what waits is counted, while somebody watches."""
+
 SUSPECT_SECONDS = 60.0
 """How long a run without a time budget spends on suspects before anything else."""
 
@@ -60,12 +63,12 @@ class Runner:
         scripts: Scripts,
         reapers: Sequence[Reaper],
         jobs: Mapping[str, Job],
+        *,
         tally: Tally,
         signals: Signals,
-        *,
         started: float,
         lease_until: float,
-        on_progress: Callable[[Tally], None],
+        on_progress: Callable[[Tally], None] | None,
     ) -> None:
         self.stop: StopReason | None = None
         self._settings = settings
@@ -74,6 +77,7 @@ class Runner:
         self._jobs = jobs
         self._signals = signals
         self._on_progress = on_progress
+        self._counted_at = 0.0
         self._exchange = Exchange(
             scripts,
             queues,
@@ -81,7 +85,7 @@ class Runner:
             prefix=settings.prefix,
             lease=settings.lease,
             lease_until=lease_until,
-            give_up=self._no_more_patience,
+            patience=self._patience,
         )
         self._holdings = self._exchange.holdings
         self._pool = Pool(settings.concurrency)
@@ -112,7 +116,7 @@ class Runner:
         try:
             while self.stop is None:
                 self._step()
-                self._on_progress(self._tally)
+                self._show()
             self._finish()
         except RedisLostError as error:
             log.error("%s", error)  # noqa: TRY400 - one line; the rest is in the debug log
@@ -129,6 +133,15 @@ class Runner:
         self.stop = self.stop or "empty"
         self._take_on(self._exchange.recover("the own lists are not empty"))
         self._interrupt()
+
+    def _show(self) -> None:
+        if self._on_progress is None:
+            return
+        now = time.monotonic()
+        if now >= self._counted_at + COUNT_SECONDS:
+            self._counted_at = now
+            self._tally.waiting = self._exchange.waiting()
+        self._on_progress(self._tally)
 
     def _step(self) -> None:
         self._take(self._pool.gather(0))
@@ -349,18 +362,17 @@ class Runner:
             self._hand_back("shutdown")
             if self._exchange.deciding:
                 continue
-            if not self._pool.in_pool or self._no_more_patience():
+            if not self._pool.in_pool or self._patience() <= 0:
                 break
             self._take(self._pool.gather(LOOK_SECONDS))
             self._look_at_jobs()
-            self._on_progress(self._tally)
+            self._show()
         self._interrupt()
-
-    def _no_more_patience(self) -> bool:
-        return self._signals.received > 1 or self._patience() <= 0
 
     def _patience(self) -> float:
         """Return for how many more seconds anything may be waited for."""
+        if self._signals.received > 1:
+            return 0.0
         ends = [] if self._leave_at is None else [self._leave_at]
         if self._signals.since is not None:
             ends.append(self._signals.since + self._settings.grace)

@@ -7,17 +7,17 @@ import os
 import re
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from redis.exceptions import NoScriptError
 
-import taskbatch.lua
 from taskbatch.connect import Link, checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FOLDER = os.path.dirname(str(taskbatch.lua.__file__))  # noqa: PTH120 - pathlib costs 11 ms of a run that finds nothing
+_FOLDER = os.path.dirname(str(import_module("taskbatch.lua").__file__))  # noqa: PTH120 - pathlib costs 11 ms of a run that finds nothing
 _INCLUDE = re.compile(r"^--@include (\w+)$", re.MULTILINE)
 
 

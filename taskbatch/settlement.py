@@ -35,7 +35,7 @@ class Claimed:
     @property
     def raw(self) -> bytes:
         """The task's bytes without the crash digit."""
-        return self.entry if self.n == 0 else self.entry[1:]
+        return self.entry if self.n == 0 else bare(self.entry)[1]
 
     @property
     def digit(self) -> int:
@@ -65,60 +65,91 @@ class Settlement:
     unique: tuple[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """What an outcome means for the bytes and the totals; `name` is the outcome as metrics call it."""
+
+    verb: str
+    name: str
+    stored: bytes = b""
+    detail: str = ""
+    error: str = ""
+    tally: tuple[str, ...] = ()
+
+
 def settlement(held: Claimed, outcome: Outcome, duration: float | None) -> Settlement:
     """Return what to write for `outcome`; `duration` is the seconds the job ran, None when it did not run."""
-    task, kind = held.task, held.kind
-    tally = [kind]
-    latency_ms = -1
-    duration_us = -1
+    write = _write(held, outcome)
+    kind, task = held.kind, held.task
+    # The first word is the type, the others are fields of the totals.
+    tally = [kind, f"tasks:{write.name}:{kind}", *write.tally]
+    duration_us = latency_ms = -1
     if duration is not None:
         duration_us = int(duration * 1e6)
         tally.append(f"duration:{duration_bucket(duration)}:{kind}")
         if task is not None and task.enqueued_at_ms and _first_attempt(task):
             latency_ms = max(0, held.claimed_ms - task.enqueued_at_ms)
             tally.append(f"latency:{latency_bucket(latency_ms / 1000)}")
+    return Settlement(
+        held.n,
+        held.entry,
+        write.verb,
+        stored=write.stored,
+        detail=write.detail,
+        error=write.error,
+        tally=" ".join(tally),
+        duration_us=duration_us,
+        latency_ms=latency_ms,
+        # Only what was not started gives its queue-wide permit back.
+        window=held.window if duration is None else "",
+        unique=(task.unique_key, task.id) if write.verb == "ack" and task is not None and task.unique_key else None,
+    )
 
-    def made(verb: str, outcome_name: str, **fields: object) -> Settlement:
-        tally.append(f"tasks:{outcome_name}:{kind}")
-        return Settlement(
-            held.n,
-            held.entry,
-            verb,
-            tally=" ".join(tally),
-            duration_us=duration_us,
-            latency_ms=latency_ms,
-            window=held.window if duration is None else "",
-            **fields,  # type: ignore[arg-type]
-        )
 
+def _write(held: Claimed, outcome: Outcome) -> _Write:
     match outcome:
         case Ack():
-            unique = (task.unique_key, task.id) if task is not None and task.unique_key else None
-            return made("ack", "succeeded", unique=unique)
-        case Retry(after, error):
-            tally.append(f"failed:{kind}")
+            return _Write("ack", "succeeded")
+        case Retry():
+            return _retry(held, outcome)
+        case Release():
+            return _release(held, outcome)
+        case Dead():
+            return _dead(held, outcome)
+
+
+def _retry(held: Claimed, outcome: Retry) -> _Write:
+    changed = _changed(held, lambda new: _failed(new, outcome.error))
+    # The process survived it: the crash digit begins anew.
+    return _Write("schedule", "retried", stored(0, changed), _ms(outcome.after), tally=(f"failed:{held.kind}",))
+
+
+def _release(held: Claimed, outcome: Release) -> _Write:
+    tally = (f"released:{outcome.reason}",)
+    if outcome.after <= 0 and not outcome.counted:
+        return _Write("return", "released", tally=tally)
+    changed = _changed(held, lambda new: _count(new, outcome.counted), booked=outcome.reason == "limit")
+    if outcome.after > 0:
+        return _Write("schedule", "released", stored(held.digit, changed), _ms(outcome.after), tally=tally)
+    return _Write("return", "released", changed if held.n == 0 else stored(held.digit, changed), tally=tally)
+
+
+def _dead(held: Claimed, outcome: Dead) -> _Write:
+    reason, error = outcome.reason, outcome.error[:MAX_ERROR]
+    match reason:
+        case "expired":
+            return _Write("dead", "expired", detail=reason, error=error)
+        case "failed":
             changed = _changed(held, lambda new: _failed(new, error))
-            return made("schedule", "retried", stored=stored(0, changed), detail=_ms(after))
-        case Release(after, reason, counted):
-            tally.append(f"released:{reason}")
-            if after > 0:
-                changed = _changed(held, lambda new: _count(new, counted), booked=reason == "limit")
-                return made("schedule", "released", stored=stored(held.digit, changed), detail=_ms(after))
-            if not counted:
-                return made("return", "released")
-            changed = _changed(held, lambda new: _count(new, counted))
-            return made("return", "released", stored=changed if held.n == 0 else stored(held.digit, changed))
-        case Dead("expired", error):
-            return made("dead", "expired", detail="expired", error=error[:MAX_ERROR])
-        case Dead(reason, error):
+            return _Write("dead", "dead", changed, reason, error, (f"failed:{held.kind}",))
+        case "interrupted":
+            changed = _changed(held, lambda new: _count(new, "interruptions"))
+        case "unroutable":
+            changed = _changed(held, lambda new: _count(new, "unroutable"))
+        case _:
+            # Undecodable, oversize: byte for byte.
             changed = b""
-            if reason == "failed":
-                tally.append(f"failed:{kind}")
-                changed = _changed(held, lambda new: _failed(new, error))
-            elif reason in ("interrupted", "unroutable"):
-                field = "interruptions" if reason == "interrupted" else "unroutable"
-                changed = _changed(held, lambda new: _count(new, field))
-            return made("dead", "dead", stored=changed, detail=reason, error=error[:MAX_ERROR])
+    return _Write("dead", "dead", changed, reason, error)
 
 
 def reset(raw: bytes, task: Task | None) -> bytes:

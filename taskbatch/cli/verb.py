@@ -20,8 +20,8 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
 
     def one(*names: str, **settings: Any) -> click.Option:  # noqa: ANN401 - click's
         name = next(name for name in names if name.startswith("--"))
-        # The variable of the URL may be given as a file, too, which click knows nothing of.
-        by_click = not hidden and name != "--redis-url"
+        # These variables may name a file, too, which click knows nothing of.
+        by_click = not hidden and name not in {"--redis-url", "--redis-user"}
         return click.Option(
             list(names),
             envvar=variable(name) if by_click else None,
@@ -38,7 +38,8 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             help="redis, rediss, unix, valkey, valkeys, or embedded: for a server of its own. "
             "[env var: TASKBATCH_REDIS_URL, REDIS_URL]"),
         one("--redis-user", metavar="NAME", type=Given("name"),
-            help="Its password comes from TASKBATCH_REDIS_PASSWORD or the file TASKBATCH_REDIS_PASSWORD_FILE."),
+            help="Its password comes from TASKBATCH_REDIS_PASSWORD or the file TASKBATCH_REDIS_PASSWORD_FILE. "
+            "[env var: TASKBATCH_REDIS_USER]"),
         one("--redis-ca-file", metavar="PATH", type=path, help="Whom to trust for rediss."),
         one("--redis-cert-file", metavar="PATH", type=path, help="Client certificate."),
         one("--redis-key-file", metavar="PATH", type=path, help="Key of the client certificate."),

@@ -1,9 +1,10 @@
-"""What the demo enqueues: the commands, and what is said about each."""
+"""What the demo enqueues, how, and what is said about each."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 GREETINGS = 20
 LIMITED = 6
@@ -21,22 +22,31 @@ FILES = {
 
 
 @dataclass(frozen=True)
-class Order:
-    """One `taskbatch enqueue`: `words` of the command, what to say of it, and the file it reads."""
+class Typed:
+    """What a person types: the words after `taskbatch enqueue`, and the file it reads. `says`: what it is."""
 
     says: str
     words: tuple[str, ...]
     reads: str | None = None
 
 
+@dataclass(frozen=True)
+class Called:
+    """What a program does: `client.enqueue(kind, payload)`. `says`: what it is."""
+
+    says: str
+    kind: str
+    payload: dict[str, Any]
+
+
 ORDERS = (
-    Order(f"{GREETINGS} good ones, one a line of a file", ("demo.hello", "-"), LIST),
-    Order("one that fails twice, then succeeds", ("demo.flaky", '{"fails": 2}')),
-    Order("one that always fails", ("demo.broken", '{"customer": 7}')),
-    Order(f"{LIMITED} calls of a service that allows 2 in 4 seconds", ("demo.limited", "-"), CALLS),
-    Order("one for later", ("demo.hello", '{"name": "late guest"}', "--delay", "3s")),
-    Order("one of a type that nobody knows", ("demo.unheard-of",)),
-    Order("one that takes a minute and may take a second", ("demo.slow", '{"seconds": 60}')),
-    Order("one that kills the process it runs in, the first time", ("demo.killer", '{"marker": "killed-once"}')),
+    Typed(f"{GREETINGS} good ones, one a line of a file", ("demo.hello", "-"), LIST),
+    Typed(f"{LIMITED} calls of a service that allows 2 in 4 seconds", ("demo.limited", "-"), CALLS),
+    Typed("one for later", ("demo.hello", '{"name": "late guest"}', "--delay", "3s")),
+    Called("from Python, one that fails twice, then succeeds", "demo.flaky", {"fails": 2}),
+    Called("one that always fails", "demo.broken", {"customer": 7}),
+    Called("one of a type that nobody knows", "demo.unheard-of", {}),
+    Called("one that takes a minute and may take a second", "demo.slow", {"seconds": 60}),
+    Called("one that kills the process it runs in, the first time", "demo.killer", {"marker": "killed-once"}),
 )
 """In the order they are enqueued; the oldest is claimed first, so the killer comes last."""

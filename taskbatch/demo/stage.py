@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from taskbatch.demo.interruption import Interruption
 from taskbatch.embedded import open_embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
     from taskbatch.demo.voice import Voice
 
@@ -29,7 +28,6 @@ JOBS = "taskbatch.demo.jobs"
 PATIENCE = 60.0
 """Seconds a command may take before it is killed; the longest takes about 6."""
 
-_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -40,6 +38,7 @@ class Stage:
     directory: Path
     socket_url: str
     voice: Voice
+    interruption: Interruption
 
     @property
     def settings(self) -> dict[str, str]:
@@ -49,8 +48,25 @@ class Stage:
     def perform(self, *words: str, reads: str | None = None) -> int:
         """Show a command of `taskbatch`, run it, show what it prints; returns its exit code, -9 if it was killed."""
         self.voice.command(shlex.join(["taskbatch", *words]) + (f" < {reads}" if reads else ""))
-        with (self.directory / reads if reads else Path(os.devnull)).open("rb") as stdin:
-            process = subprocess.Popen(  # noqa: S603 - ourselves, with words of our own
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            # A process that was started and not noted would go on alone, and bring the server back.
+            with self.interruption.held_back():
+                process = self._start(words, self.directory / reads if reads else Path(os.devnull))
+            watchdog = threading.Timer(PATIENCE, process.kill)
+            watchdog.daemon = True
+            watchdog.start()
+            self._show(process)
+            watchdog.cancel()
+            return process.wait()
+        finally:
+            if process is not None:
+                process.kill()
+                process.wait()
+
+    def _start(self, words: tuple[str, ...], reads: Path) -> subprocess.Popen[bytes]:
+        with reads.open("rb") as stdin:
+            return subprocess.Popen(  # noqa: S603 - ourselves, with words of our own
                 [sys.executable, "-m", "taskbatch", *words],
                 cwd=self.directory,
                 env=self._environment(),
@@ -58,16 +74,6 @@ class Stage:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             )
-        watchdog = threading.Timer(PATIENCE, process.kill)
-        watchdog.start()
-        try:
-            self._show(process)
-            return process.wait()
-        finally:
-            watchdog.cancel()
-            # After Ctrl-C: nothing may go on with a server that is about to leave.
-            process.kill()
-            process.wait()
 
     def _environment(self) -> dict[str, str]:
         # What is set for a person's own queues must not steer ours, least of all where Redis is.
@@ -94,34 +100,22 @@ def open_stage(voice: Voice, *, keep: bool) -> Iterator[Stage]:
 
     SIGTERM and SIGHUP end the play as Ctrl-C does, by KeyboardInterrupt. Raises ConfigError.
     """
-    # Who ignores a signal (nohup, a job in the background) goes on ignoring it.
-    heard = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, _stop) for number in heard}
-    directory = Path(tempfile.mkdtemp(prefix="taskbatch-demo-")).resolve()
+    interruption = Interruption()
+    directory: Path | None = None
     try:
+        with interruption.held_back():
+            directory = Path(tempfile.mkdtemp(prefix="taskbatch-demo-")).resolve()
         with open_embedded(directory) as server:
             try:
-                yield Stage(directory, server.url, voice)
+                yield Stage(directory, server.url, voice, interruption)
             finally:
-                _deaf()
+                interruption.ignore()
     finally:
-        _deaf()
-        if not keep:
+        interruption.ignore()
+        if directory is not None and not keep:
             _remove(directory)
     # Not after Ctrl-C: what is left then is to end with the right exit code, however often it is pressed.
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    # Once is enough: a second Ctrl-C must not interrupt the clearing away.
-    _deaf()
-    raise KeyboardInterrupt
-
-
-def _deaf() -> None:
-    for number in _ENDINGS:
-        signal.signal(number, signal.SIG_IGN)
+    interruption.restore()
 
 
 def _remove(directory: Path) -> None:

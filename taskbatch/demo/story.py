@@ -6,8 +6,9 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
+from taskbatch.client import Client
 from taskbatch.connect import Link
-from taskbatch.demo.load import FILES, GARBAGE, ORDERS
+from taskbatch.demo.load import FILES, GARBAGE, ORDERS, Called, Typed
 from taskbatch.demo.promises import KILLED, OUTCOMES, End, Letter, Promise, outcome_rows, promises
 from taskbatch.keys import Keys
 from taskbatch.letters import Letters
@@ -25,7 +26,7 @@ SLACK = 0.2
 
 
 def play(stage: Stage) -> list[Promise]:
-    """Play it all, about 15 seconds, and return what was promised. Raises what a link raises."""
+    """Play it all, about 10 seconds, and return what was promised. Raises what a link raises."""
     link = Link(RedisSettings(url=stage.socket_url))
     link.connect()
     try:
@@ -50,9 +51,15 @@ def _enqueue(stage: Stage, link: Link) -> None:
     stage.voice.title("1. Tasks of every kind go into the queue")
     for name, text in FILES.items():
         (stage.directory / name).write_text(text)
-    for order in ORDERS:
-        stage.voice.say(f"{order.says}:")
-        stage.perform("enqueue", *order.words, reads=order.reads)
+    with Client(stage.socket_url) as client:
+        for order in ORDERS:
+            stage.voice.say(f"{order.says}:")
+            match order:
+                case Typed(_, words, reads):
+                    stage.perform("enqueue", *words, reads=reads)
+                case Called(_, kind, payload):
+                    stage.voice.command(f"client.enqueue({kind!r}, {payload!r})", prompt=">>>")
+                    client.enqueue(kind, payload)
     stage.voice.say("and some bytes that are no task, from a producer that has lost its way:")
     stage.voice.command(f"redis-cli LPUSH {shlex.quote(KEYS.pending)} {shlex.quote(GARBAGE.decode())}")
     link.call("LPUSH", KEYS.pending, GARBAGE)

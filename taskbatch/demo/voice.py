@@ -30,9 +30,9 @@ class Voice:
         for line in self._wrapped(text, self._width - 2):
             self.line(f"  {line}")
 
-    def command(self, text: str) -> None:
+    def command(self, text: str, *, prompt: str = "$") -> None:
         """Show what a person would type, never cut."""
-        self.line(f"  {self._in('$ ' + text, '36')}")
+        self.line(f"  {self._in(f'{prompt} {text}', '36')}")
 
     def output(self, text: str) -> None:
         """Show a line that a command has printed: a log record as its message, wrapped; anything else cut."""

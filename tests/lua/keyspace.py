@@ -39,7 +39,7 @@ class Near:
         return f"Near({self.value}, {self.within})"
 
 
-def text(value: Any) -> Any:  # noqa: ANN401 - a Redis reply
+def text(value: Any) -> Any:
     """Return a reply with each byte as one character."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
@@ -68,7 +68,7 @@ def dump(client: redis.Redis) -> Dump:
     return found
 
 
-def _value(client: redis.Redis, key: bytes) -> Any:  # noqa: ANN401 - depends on the key
+def _value(client: redis.Redis, key: bytes) -> Any:
     match text(client.type(key)):
         case "list":
             return text(client.lrange(key, 0, -1))
@@ -101,7 +101,7 @@ def seed(client: redis.Redis, keys: Mapping[str, Any]) -> None:
             client.rpush(key, *map(raw, value))
 
 
-def same_except(before: Dump, **changes: Any) -> Dump:  # noqa: ANN401 - values of keys
+def same_except(before: Dump, **changes: Any) -> Dump:
     """Return `before` with the keys in `changes` as given; None = gone. In names, `__` stands for `:`."""
     after = before | {name.replace("__", ":"): value for name, value in changes.items()}
     return {name: value for name, value in after.items() if value is not None}

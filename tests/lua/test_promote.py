@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from redis.exceptions import ResponseError
 
 from tests.lua.keyspace import full, same_except
-from tests.lua.world import World
+
+if TYPE_CHECKING:
+    from tests.lua.world import World
 
 
 def test_due_tasks_go_where_their_digits_say_in_due_order(world: World) -> None:

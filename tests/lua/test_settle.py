@@ -45,9 +45,7 @@ def test_a_retry_goes_into_scheduled_as_it_was_changed(world: World) -> None:
     assert world.dump() == same_except(before, processing__r__2=None, scheduled={"0a'": Near(now + 60_000)})
 
 
-@pytest.mark.parametrize(
-    ("n", "entry", "origin"), [(0, "a", "pending"), (1, "1a", "recovered"), (2, "3a", "suspects")]
-)
+@pytest.mark.parametrize(("n", "entry", "origin"), [(0, "a", "pending"), (1, "1a", "recovered"), (2, "3a", "suspects")])
 def test_what_is_returned_is_next_where_it_came_from(world: World, n: int, entry: str, origin: str) -> None:
     world.hold("r", n, entry)
     world.seed(pending=["x"], recovered=["1x"], suspects=["2x"])
@@ -225,6 +223,15 @@ def test_a_permit_is_refunded_in_its_own_window_only(world: World) -> None:
     assert world.dump() == same_except(
         before, processing__r__0=None, pending=["a", "b", "c"], limit={"w": "7", "n": "3"}
     )
+
+
+def test_no_more_permits_are_refunded_than_were_taken(world: World) -> None:
+    world.hold("r", 0, "b", "a")
+    world.seed(limit={"w": 7, "n": 1})
+
+    world.settle("r", outcome(0, "a", "return", window="7"), outcome(0, "b", "return", window="7"))
+
+    assert world.dump()["limit"] == {"w": "7", "n": "0"}
 
 
 def test_an_ack_frees_the_deduplication_key_it_holds(world: World) -> None:

@@ -7,15 +7,16 @@ also one whose error a script swallows.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from taskbatch.connect import Link
 from taskbatch.scripts import Call, Scripts
 from taskbatch.settings import RedisSettings
-from tests.lua.keyspace import QUEUE, Dump, dump, full, raw, seed, text
+from tests.lua.keyspace import Dump, dump, full, raw, seed, text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tests.servers import Server
 
@@ -33,7 +34,7 @@ def own(run: str) -> list[str]:
     return [f"processing:{run}:{n}" for n in range(3)]
 
 
-def outcome(  # noqa: PLR0913 - the eleven fields that settle takes for a task
+def outcome(
     n: int,
     entry: str,
     verb: str,
@@ -67,7 +68,7 @@ class World:
 
     # what is there
 
-    def seed(self, **keys: Any) -> None:  # noqa: ANN401 - values of keys
+    def seed(self, **keys: Any) -> None:
         """Write keys by their short names; in names, `__` stands for `:`."""
         seed(self.admin, {name.replace("__", ":"): value for name, value in keys.items()})
 
@@ -103,47 +104,47 @@ class World:
         assert undeclared == [], "a script touched a key that it did not declare"
         return replies
 
-    def call(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:  # noqa: ANN401 - a Redis reply
+    def call(self, script: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Call a script with keys by their short names; an error reply is raised."""
         reply = self.exchange(Call(script, [full(key) for key in keys], list(args)))[0]
         if isinstance(reply, Exception):
             raise reply
         return text(reply)
 
-    def open_run(self, run: str, *, lease: int = LEASE, info: str = "{}", schema: int = 1, cap: int = 0) -> Any:  # noqa: ANN401
+    def open_run(self, run: str, *, lease: int = LEASE, info: str = "{}", schema: int = 1, cap: int = 0) -> Any:
         keys = ["runs", "runs:info", "config", *TYPES]
         return self.call("open_run", keys, [run, lease, info, schema, cap, *TYPES.values()])
 
-    def claim(self, run: str, want: int = 10, *, max_bytes: int = LOTS) -> Any:  # noqa: ANN401
+    def claim(self, run: str, want: int = 10, *, max_bytes: int = LOTS) -> Any:
         keys = ["runs", "paused", "config", "limit", "scheduled", "pending", "recovered", "suspects", "totals"]
         return self.call("claim", [*keys, *own(run)], [run, want, max_bytes])
 
-    def claim_suspect(self, run: str) -> Any:  # noqa: ANN401
+    def claim_suspect(self, run: str) -> Any:
         keys = ["runs", "paused", "config", "limit", "suspects", "totals", *own(run)]
         return self.call("claim_suspect", keys, [run])
 
-    def renew(self, run: str, lease: int = LEASE) -> Any:  # noqa: ANN401
+    def renew(self, run: str, lease: int = LEASE) -> Any:
         return self.call("renew", ["runs"], [run, lease])
 
-    def settle(self, run: str, *outcomes: list[Any], unique: Sequence[str] = ()) -> Any:  # noqa: ANN401
+    def settle(self, run: str, *outcomes: list[Any], unique: Sequence[str] = ()) -> Any:
         keys = ["scheduled", "pending", "recovered", "suspects", "dead", "totals", "limit", *own(run), *unique]
         args = [argument for one in outcomes for argument in one]
         return self.call("settle", keys, [run, len(outcomes), *args])
 
-    def reap(self, run: str, count: int = 1000, *, max_bytes: int = LOTS, lease: int = LEASE) -> Any:  # noqa: ANN401
+    def reap(self, run: str, count: int = 1000, *, max_bytes: int = LOTS, lease: int = LEASE) -> Any:
         keys = ["runs", "runs:info", "recovered", "suspects", "dead", "totals", "history", *own(run)]
         return self.call("reap", keys, [run, count, max_bytes, "reaper", lease])
 
-    def promote(self, count: int = 1000, *, max_bytes: int = LOTS) -> Any:  # noqa: ANN401
+    def promote(self, count: int = 1000, *, max_bytes: int = LOTS) -> Any:
         return self.call("promote", ["scheduled", "pending", "recovered", "suspects"], [count, max_bytes])
 
     def close_run(
         self, run: str, *, result: str = "success", reason: str = "empty", started: int = 1000, idle: bool = False
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         args = [run, result, reason, 0, started, 2_500_000, '{"claimed":0}', "1" if idle else "0"]
         return self.call("close_run", ["runs", "runs:info", "history", "totals", *own(run)], args)
 
-    def enqueue(self, task: str, name: str = "id1", *, delay: int = 0, unique: str = "", ttl: int = LEASE) -> Any:  # noqa: ANN401
+    def enqueue(self, task: str, name: str = "id1", *, delay: int = 0, unique: str = "", ttl: int = LEASE) -> Any:
         keys = ["pending", "scheduled", *([f"unique:{unique}"] if unique else [])]
         return self.call("enqueue", keys, [raw(task), delay, name, ttl])
 
@@ -153,4 +154,11 @@ def sleep_ms(ms: float) -> None:
     time.sleep(ms / 1000)
 
 
-__all__ = ["LEASE", "LOTS", "QUEUE", "TYPES", "World", "outcome", "own", "sleep_ms"]
+@contextmanager
+def full_server(world: World) -> Iterator[None]:
+    """Leave the server without memory for a while."""
+    world.admin.config_set("maxmemory", 1)
+    try:
+        yield
+    finally:
+        world.admin.config_set("maxmemory", 0)

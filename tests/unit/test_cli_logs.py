@@ -123,7 +123,7 @@ def test_a_traceback_is_for_verbose_only(written: Written) -> None:
     for verbose in (0, 1):
         written.start(verbose=verbose)
         try:
-            raise ValueError("boom")  # noqa: TRY301 - the test wants one
+            raise ValueError("boom")
         except ValueError:
             logging.getLogger("taskbatch").exception("failed")
     assert "traceback" not in json.loads(written[0])

@@ -24,7 +24,12 @@ def python(code: str, *, redirect: str = "") -> subprocess.CompletedProcess[str]
     """Run a program in a shell, with its descriptors as `redirect` has them."""
     command = f'"{sys.executable}" -c "$CODE" {redirect}'
     return subprocess.run(
-        ["bash", "-c", command], env={**os.environ, "CODE": code}, capture_output=True, text=True, check=False, timeout=20
+        ["bash", "-c", command],
+        env={**os.environ, "CODE": code},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
     )
 
 
@@ -60,7 +65,6 @@ def test_a_reader_that_left_is_no_error() -> None:
 def test_nothing_is_written_to_what_took_the_place_of_a_closed_descriptor() -> None:
     read, write = os.pipe()
     stream = Stream(write)
-    os.close(write)
     here, there = socket.socketpair()
     os.dup2(here.fileno(), write)
     there.setblocking(False)
@@ -138,6 +142,22 @@ def test_the_process_ends_whatever_was_left_behind(code: str) -> None:
     done = python(f"{code}\nfrom taskbatch.cli.leaving import leave\nleave(7)")
     assert done.returncode == 7
     assert time.monotonic() - started < 10
+
+
+def test_a_print_that_hangs_does_not_keep_the_process() -> None:
+    code = """
+from taskbatch.cli.streams import secure
+secure()
+import threading, time
+threading.Thread(target=print, args=("x" * 10_000_000,)).start()
+time.sleep(0.3)
+from taskbatch.cli.leaving import leave
+leave(7)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert process.wait(10) == 7
+    assert process.stdout
+    process.stdout.close()
 
 
 def test_lines_go_above_the_progress_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,9 +61,7 @@ def test_a_secret_comes_from_its_variable(monkeypatch: pytest.MonkeyPatch) -> No
     assert secret("SOME_SECRET") == "one"
 
 
-def test_a_secret_comes_from_a_file_without_its_last_newline(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_secret_comes_from_a_file_without_its_last_newline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_bytes(b" two\nlines \n")
     monkeypatch.setenv("SOME_SECRET_FILE", str(file))
