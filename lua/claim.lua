@@ -4,12 +4,13 @@
 --       10, 11 processing 0, 1 of the run  12 processing 2
 -- ARGV  1 run  2 how many at most  3 bytes at most (at least one task is moved)
 -- returns {status, now ms, length of own list 0, 1, 2, window, at ms, moved from recovered, task…}
---   status  ok | paused | limited | lost (no live lease: nothing is claimed)
+--   status  ok | paused | limited | lost (no live lease: nothing is claimed) | busy (the run holds a suspect: likewise)
 --   window  of the queue-wide limit the tasks were taken from, -1 = none
 --   at      limited: when permits are free again; nothing moved: when the next scheduled task is due, 0 = never
 --   task    as stored, the recovered first; each group in the order it is to be run
 --@include clock
 --@include types
+--@include rights
 --@include promote
 --@include queue_limit
 local run, want, max_bytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -25,9 +26,11 @@ end
 local lease = redis.call('ZSCORE', KEYS[1], run)
 if not lease or tonumber(lease) < now then return answer('lost', -1, 0, 0, {}) end
 if redis.call('EXISTS', KEYS[2]) == 1 then return answer('paused', -1, 0, 0, {}) end
+-- A late command of the run's own must not put a suspect into company either.
+if redis.call('LLEN', KEYS[12]) > 0 then return answer('busy', -1, 0, 0, {}) end
 local bad = wrong_type(KEYS[6], 'list') or wrong_type(KEYS[7], 'list') or wrong_type(KEYS[8], 'list')
   or wrong_type(KEYS[10], 'list') or wrong_type(KEYS[11], 'list') or wrong_type(KEYS[12], 'list')
-  or wrong_type(KEYS[5], 'zset') or wrong_type(KEYS[4], 'hash')
+  or wrong_type(KEYS[5], 'zset') or wrong_type(KEYS[4], 'hash') or no_right('RPUSH', KEYS[6], '')
 if bad then return bad end
 
 local permits, window, ends = queue_permits(KEYS[3], KEYS[4], now)

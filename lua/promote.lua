@@ -5,8 +5,9 @@
 -- returns how many were moved; fewer than asked for does not mean none are left (0 does)
 --@include clock
 --@include types
+--@include rights
 --@include promote
 local bad = wrong_type(KEYS[1], 'zset') or wrong_type(KEYS[2], 'list') or wrong_type(KEYS[3], 'list')
-  or wrong_type(KEYS[4], 'list')
+  or wrong_type(KEYS[4], 'list') or no_right('RPUSH', KEYS[2], '')
 if bad then return bad end
 return promote(KEYS[1], {KEYS[2], KEYS[3], KEYS[4]}, now_ms(), tonumber(ARGV[1]), tonumber(ARGV[2]), true)

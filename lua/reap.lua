@@ -8,12 +8,14 @@
 --   status  live (its lease is good) | noted (it had no entry and got one) | more (call again) | done (entry removed)
 --@include clock
 --@include types
+--@include rights
 local run, max_count, max_bytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms()
 
 local bad = wrong_type(KEYS[1], 'zset') or wrong_type(KEYS[3], 'list') or wrong_type(KEYS[4], 'list')
   or wrong_type(KEYS[5], 'stream') or wrong_type(KEYS[7], 'stream') or wrong_type(KEYS[8], 'list')
   or wrong_type(KEYS[9], 'list') or wrong_type(KEYS[10], 'list')
+  or no_right('LPUSH', KEYS[3], '') or no_right('XADD', KEYS[5], '*', '', '') or no_right('ZREM', KEYS[1], '')
 if bad then return bad end
 
 local score = tonumber(redis.call('ZSCORE', KEYS[1], run) or nil)

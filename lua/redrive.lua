@@ -4,7 +4,8 @@
 -- ARGV  1 entry id in the stream  2 the task with its counters reset
 -- returns 1 | 0: no such dead letter (any more), nothing changed
 --@include types
-local bad = wrong_type(KEYS[1], 'stream') or wrong_type(KEYS[2], 'list')
+--@include rights
+local bad = wrong_type(KEYS[1], 'stream') or wrong_type(KEYS[2], 'list') or no_right('LPUSH', KEYS[2], '')
 if bad then return bad end
 if redis.call('XDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('LPUSH', KEYS[2], ARGV[2])

@@ -11,6 +11,7 @@
 -- returns {now ms, length of own list 0, 1, 2, one '1' (settled) or '0' (not in the own list: nothing changed) a task}
 --@include clock
 --@include types
+--@include rights
 local WIDTH = 11
 local count = tonumber(ARGV[2])
 local origin = {KEYS[2], KEYS[3], KEYS[4]}
@@ -18,6 +19,7 @@ local origin = {KEYS[2], KEYS[3], KEYS[4]}
 local bad = wrong_type(KEYS[1], 'zset') or wrong_type(KEYS[2], 'list') or wrong_type(KEYS[3], 'list')
   or wrong_type(KEYS[4], 'list') or wrong_type(KEYS[5], 'stream') or wrong_type(KEYS[8], 'list')
   or wrong_type(KEYS[9], 'list') or wrong_type(KEYS[10], 'list')
+  or no_right('ZADD', KEYS[1], 0, '') or no_right('RPUSH', KEYS[2], '') or no_right('XADD', KEYS[5], '*', '', '')
 if bad then return bad end
 if #ARGV ~= 2 + count * WIDTH then return redis.error_reply('ERR settle: arguments do not add up') end
 

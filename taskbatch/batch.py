@@ -14,6 +14,7 @@ from taskbatch.clock import boot_time
 from taskbatch.connect import Link
 from taskbatch.errors import REDIS_TROUBLE, ConfigError, ExitCode
 from taskbatch.keys import Keys
+from taskbatch.logs import Redactor
 from taskbatch.publishing import checked_target, publish_all
 from taskbatch.queue import RunQueue
 from taskbatch.reaper import Reaper
@@ -77,6 +78,8 @@ class _Batch:
         self.scripts: Scripts | None = None
         self.target: PushTarget | None = None
         self.pushed: bool | None = None if push.url is None else False
+        self.redact = Redactor()
+        self.redact.learn(*redis.secrets, *push.secrets)
 
     def go(self, jobs: Callable[[], Mapping[str, Job]]) -> Report:
         code: int = ExitCode.OK
@@ -143,6 +146,7 @@ class _Batch:
             started=self.started,
             lease_until=lease_until,
             on_progress=self.on_progress,
+            redact=self.redact,
         )
         self._reap(reapers)
         self.stop = runner.run()

@@ -6,6 +6,7 @@ strand or double a task. Who calls decides what a lost reply means.
 
 from __future__ import annotations
 
+import ssl
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -62,6 +63,7 @@ class Link:
         self._usual_timeout = settings.timeout
         # Any: redis-py's interface of a connection does not name its timeouts.
         self._connection: Any = _pool(settings).make_connection()
+        self._is_tls = settings.url.startswith(("rediss:", "valkeys:"))
 
     def connect(self, patience: float = _CONNECT_PATIENCE) -> None:
         """Connect, trying again for at most `patience` seconds while the server starts or loads."""
@@ -70,6 +72,8 @@ class Link:
         while True:
             try:
                 self._connection.connect()
+                if self._is_tls:
+                    self._hear()
             except Exception as error:
                 self._connection.disconnect()
                 problem = self._not_connected(error)
@@ -107,6 +111,15 @@ class Link:
         """Close the connection; it opens again when used."""
         self._connection.disconnect()
 
+    def _hear(self) -> None:
+        # A server that wants a certificate of ours says so after the handshake, in the place of its first reply.
+        try:
+            self._connection.send_command("PING", check_health=False)
+            self._connection.read_response()
+        except _ERROR_REPLIES:
+            # It speaks; whether we may ask what we are going to ask is seen then.
+            return
+
     def _reply(self, timeout: float | None) -> Any:  # noqa: ANN401 - a Redis reply
         # An error reply must not cost the connection: the replies after it are still to be read.
         wanted = self.timeout if timeout is None else timeout
@@ -121,8 +134,8 @@ class Link:
             return ConfigError(f"{self.address} refuses us: {_one_line(error)}")
         if isinstance(error, errors.ResponseError):
             return ConfigError(f"{self.address}: {_one_line(error)}")
-        if "CERTIFICATE" in str(error).upper():
-            return ConfigError(f"TLS to {self.address} failed: {_one_line(error)}")
+        if (trouble := _tls_trouble(error)) is not None:
+            return ConfigError(f"TLS to {self.address} failed: {_one_line(trouble)}")
         return UnreachableError(f"cannot reach Redis at {self.address}: {_one_line(error)}")
 
 
@@ -158,8 +171,13 @@ def _pool(settings: RedisSettings) -> redis.connection.ConnectionPool:
         "driver_info": None,
     }
     try:
-        parsed = redis.connection.parse_url(url)
         urlsplit(url).port  # noqa: B018 - raises for a port that is no number
+    except ValueError:
+        # Its text would quote the URL. Mostly it is a password that cuts the URL short.
+        msg = f"Redis URL {redact(settings.url)!r}: no port; in a password, write / ? # @ : percent-encoded"
+        raise ConfigError(msg) from None
+    try:
+        parsed = redis.connection.parse_url(url)
     except ValueError as error:
         msg = f"Redis URL {redact(settings.url)!r}: {_one_line(error)}"
         raise ConfigError(msg) from error
@@ -171,11 +189,37 @@ def _pool(settings: RedisSettings) -> redis.connection.ConnectionPool:
     if given and not url.startswith("rediss:"):
         msg = "TLS files are given, but the Redis URL is not rediss://"
         raise ConfigError(msg)
+    for path in given.values():
+        _check_readable(path)
+    if url.startswith("rediss:"):
+        # Without one, OpenSSL would ask for the password of an encrypted key, and wait for an answer.
+        options["ssl_password"] = parsed.pop("ssl_password", "")
     login = {"username": settings.username, "password": settings.password}
     # A wish in the URL for another protocol or for retries does not count: see above.
     merged = {**parsed, **options, **given, **{name: value for name, value in login.items() if value}}
     return redis.connection.ConnectionPool(**merged)
 
 
+def _check_readable(path: str) -> None:
+    try:
+        with open(path, "rb"):  # noqa: PTH123 - pathlib costs a run that finds nothing 11 ms
+            pass
+    except OSError as error:
+        msg = f"TLS: cannot read {path!r}: {error.strerror}"
+        raise ConfigError(msg) from error
+
+
+def _tls_trouble(error: BaseException | None) -> ssl.SSLError | None:
+    """Return what TLS does not like about the other side, or it about us; not that a connection just ended."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            passing = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, TimeoutError)
+            return None if isinstance(error, passing) or "timed out" in str(error) else error
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def _one_line(error: object) -> str:
-    return " ".join(str(error).split())[:300]
+    # Redis quotes what it does not understand, and of an AUTH that is the password.
+    text, _, _ = str(error).partition(", with args beginning with")
+    return " ".join(text.split())[:300]

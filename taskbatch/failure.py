@@ -7,8 +7,12 @@ So these functions let the timeout through, and nothing else.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from taskbatch.watch import JobTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_ERROR = 4096
 """Bytes of UTF-8 kept of an error's text; its beginning."""
@@ -21,9 +25,9 @@ _CHAIN = 5
 _OURS = f"{Path(__file__).parent}/"
 
 
-def error_text(error: BaseException) -> str:
-    """Return `Type: message` in one line of at most 4 KiB."""
-    text = _message(error)
+def error_text(error: BaseException, redact: Callable[[str], str] = str) -> str:
+    """Return `Type: message` in one line of at most 4 KiB; `redact` takes out secrets, before anything is cut off."""
+    text = redact(_message(error))
     return one_line(f"{_name(error)}: {text}" if text else _name(error))
 
 
@@ -32,10 +36,10 @@ def one_line(text: str) -> str:
     return _printable(text[:MAX_ERROR]).encode()[:MAX_ERROR].decode(errors="ignore")
 
 
-def traceback_text(error: BaseException) -> str:
-    """Return the last frames of the error and its causes, without our own, at most 8 KiB."""
+def traceback_text(error: BaseException, redact: Callable[[str], str] = str) -> str:
+    """Return the last frames of the error and its causes, without our own, at most 8 KiB, `redact`ed."""
     try:
-        text = "\nThis led to:\n\n".join(reversed([_section(link) for link in _chain(error)]))
+        text = "\nThis led to:\n\n".join(reversed([_section(link, redact) for link in _chain(error)]))
     except JobTimeout:
         raise
     except BaseException as trouble:  # noqa: BLE001 - better no traceback than a lost task
@@ -44,13 +48,13 @@ def traceback_text(error: BaseException) -> str:
     return "\n".join(lines).encode()[-MAX_TRACEBACK:].decode(errors="ignore")
 
 
-def _section(error: BaseException) -> str:
+def _section(error: BaseException, redact: Callable[[str], str]) -> str:
     from traceback import format_tb  # noqa: PLC0415 - most runs have no failure
 
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
         frames = frames.tb_next
-    return "".join(format_tb(frames, limit=-_FRAMES)) + error_text(error)[:1024] + "\n"
+    return redact("".join(format_tb(frames, limit=-_FRAMES))) + error_text(error, redact)[:1024] + "\n"
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -77,7 +81,7 @@ def _name(error: BaseException) -> str:
 def _message(error: BaseException) -> str:
     try:
         # A subclass of str could be anything; joining makes a plain one.
-        return "".join((str(error),))[: MAX_ERROR * 2]
+        return "".join((str(error),))
     except JobTimeout:
         raise
     except BaseException:  # noqa: BLE001 - whatever a stranger's __str__ raises

@@ -17,6 +17,8 @@ from taskbatch.payload import PayloadError
 from taskbatch.watch import JobTimeout, Watch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from taskbatch.declaration import Job
     from taskbatch.task import Task
 
@@ -61,17 +63,18 @@ Result: TypeAlias = Succeeded | Failed | BadPayload
 _SUCCEEDED = Succeeded()
 
 
-def invoke(job: Job, task: Task, watch: Watch) -> Result:
+def invoke(job: Job, task: Task, watch: Watch, redact: Callable[[str], str] = str) -> Result:
     """Call `job` for `task` and return what came of it. Never raises; when it has returned, no timeout comes.
 
-    A job that returned has succeeded, also if its timeout was raised too late to reach it.
+    A job that returned has succeeded, also if its timeout was raised too late to reach it. `redact` takes our
+    secrets out of what it says went wrong: a job sees the same environment as we do, and its errors are kept.
     """
     # Stands if the timeout arrives in our own lines, before the job or while its error is described.
     result: Result = Failed(_overdue(job), timed_out=True)
     try:
         try:
             watch.arm()
-            ready = _arguments(job, task)
+            ready = _arguments(job, task, redact)
             if isinstance(ready, BadPayload):
                 result = ready
             else:
@@ -81,7 +84,7 @@ def invoke(job: Job, task: Task, watch: Watch) -> Result:
                     result = _judged(value)
         except BaseException as error:  # noqa: BLE001 - the point of this function
             if not result.ok:
-                result = _failed(job, watch, error)
+                result = _failed(job, watch, error, redact)
         watch.disarm()
     except JobTimeout:
         # There is only this one, and it has come: nothing to disarm any more.
@@ -89,11 +92,11 @@ def invoke(job: Job, task: Task, watch: Watch) -> Result:
     return result
 
 
-def _arguments(job: Job, task: Task) -> tuple[list[Any], dict[str, Any]] | BadPayload:
+def _arguments(job: Job, task: Task, redact: Callable[[str], str]) -> tuple[list[Any], dict[str, Any]] | BadPayload:
     try:
         return job.binding.arguments(task)
     except PayloadError as error:
-        return BadPayload(one_line(str(error)))
+        return BadPayload(one_line(redact(str(error))))
 
 
 def _judged(value: object) -> Result:
@@ -105,9 +108,9 @@ def _judged(value: object) -> Result:
     return _SUCCEEDED
 
 
-def _failed(job: Job, watch: Watch, error: BaseException) -> Failed:
+def _failed(job: Job, watch: Watch, error: BaseException, redact: Callable[[str], str]) -> Failed:
     try:
-        text, trace = error_text(error), traceback_text(error)
+        text, trace = error_text(error, redact), traceback_text(error, redact)
     except JobTimeout:
         # Its __str__ did not end. (Or raised this itself: then the watch goes on and is disarmed as ever.)
         return Failed(f"{_overdue(job)}, describing its error", timed_out=True)

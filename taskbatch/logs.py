@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,9 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 _CONTROL |= {9: "\\t", 10: "\\n", 13: "\\r", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 # Invisible, and they make a line read differently from what it says.
-_CONTROL |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_INVISIBLE = (0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
+_CONTROL |= {code: f"\\u{code:04x}" for code in _INVISIBLE}
+_LOGIN = re.compile(r"(?<=://)[^\s/?#@]*:[^\s/?#]*@")
 
 
 def escape(text: str) -> str:
@@ -33,7 +36,7 @@ def escape(text: str) -> str:
 
 
 class Redactor:
-    """Blots out the secrets it was told of, plain and percent-encoded, in whatever is printed."""
+    """Blots out the secrets it was told of, plain and encoded, and the login in any URL, in whatever is kept or shown."""
 
     def __init__(self) -> None:
         self._forms: list[str] = []
@@ -41,23 +44,41 @@ class Redactor:
     def learn(self, *secrets: str | None) -> None:
         """Remember these; None and what is too short to look for are left out."""
         plain = {secret for secret in secrets if secret and len(secret) >= MIN_SECRET}
-        forms = {*self._forms, *plain, *(quote(one, safe="") for one in plain), *map(quote, plain)}
-        self._forms = sorted(forms, key=len, reverse=True)
+        self._forms = sorted({*self._forms, *(form for one in plain for form in _forms(one))}, key=len, reverse=True)
 
     def __call__(self, text: str) -> str:
         """Return `text` without them."""
         for form in self._forms:
             text = text.replace(form, "***")
-        return text
+        return _LOGIN.sub("***@", text) if "://" in text else text
+
+
+class _NoLock:
+    """What `logging` takes for a lock of a handler."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass
+
+    __enter__ = acquire
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 class LineHandler(logging.Handler):
-    """Gives each record as one line (without its end) to `write`, which must not raise."""
+    """Gives each record as one line (without its end) to `write`, which must not raise and keeps lines apart."""
 
     def __init__(self, write: Callable[[str], None], formatter: logging.Formatter) -> None:
         super().__init__()
         self._write = write
         self.setFormatter(formatter)
+
+    def createLock(self) -> None:  # noqa: N802 - the name is logging's
+        """Have none: a job's timeout may arrive right after it was taken, and then nobody could log any more."""
+        self.lock = _NoLock()  # type: ignore[assignment]
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record; one that cannot be formatted is named instead, for logging never fails a task."""
@@ -80,13 +101,14 @@ class TextFormatter(logging.Formatter):
         """Return the line; what a debug line or a traceback has more follows on lines of its own, indented."""
         stamp = time.strftime("%H:%M:%S", time.localtime(record.created)) if self._live else _utc(record.created)
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
-        fields = "".join(f" {name}={value}" for name, value in _extras(record).items())
-        message, more = _message(record), ""
+        fields = "".join(f" {name}={value}" for name, value in _extras(record, self._redact).items())
+        message, more = _message(record, self._redact), ""
         if record.levelno <= logging.DEBUG:
             message, _, more = message.partition("\n")
-        more += _traceback(self, record)
-        first = f"{stamp} {level}{escape(self._redact(message + fields))}"
-        return "\n".join([first, *(f"  {escape(self._redact(line))}" for line in more.splitlines())])
+        more += self._redact(_traceback(self, record))
+        return "\n".join(
+            [f"{stamp} {level}{escape(message + fields)}", *(f"  {escape(one)}" for one in more.splitlines())]
+        )
 
 
 class JsonFormatter(logging.Formatter):
@@ -102,10 +124,10 @@ class JsonFormatter(logging.Formatter):
             "time": _utc(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": self._redact(_message(record)),
+            "message": _message(record, self._redact),
         }
-        for name, value in _extras(record).items():
-            entry.setdefault(name, self._redact(value) if isinstance(value, str) else value)
+        for name, value in _extras(record, self._redact).items():
+            entry.setdefault(name, value)
         if trace := _traceback(self, record):
             entry["traceback"] = self._redact(trace)
         # JSON allows DEL as it is; a terminal does not.
@@ -137,16 +159,30 @@ def configure(
     return handler
 
 
-def _message(record: logging.LogRecord) -> str:
-    message = record.getMessage()
+def _message(record: logging.LogRecord, redact: Callable[[str], str]) -> str:
+    # Before it is cut: what is left of a secret then could not be told any more.
+    message = redact(record.getMessage())
     return message if len(message) <= MAX_LINE else f"{message[:MAX_LINE]}…"
 
 
-def _extras(record: logging.LogRecord) -> dict[str, object]:
+def _extras(record: logging.LogRecord, redact: Callable[[str], str]) -> dict[str, object]:
     extras = {name: value for name, value in vars(record).items() if name not in _STANDARD}
     return {
-        name: value if value is None or isinstance(value, (bool, int, float)) else str(value)[:MAX_LINE]
+        name: value if value is None or isinstance(value, (bool, int, float)) else redact(str(value))[:MAX_LINE]
         for name, value in extras.items()
+    }
+
+
+def _forms(secret: str) -> set[str]:
+    """Return how a secret looks in a text, in a URL, in Python's quotes and in JSON."""
+    raw = secret.encode("utf-8", "surrogateescape")
+    encoded = {quote(raw, safe=""), quote(raw), quote_plus(raw)}
+    return {
+        secret,
+        *encoded,
+        repr(secret)[1:-1],
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
     }
 
 

@@ -19,6 +19,8 @@ from taskbatch.invocation import Failed, Watch, invoke
 from taskbatch.policy import decide
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from taskbatch.declaration import Job
     from taskbatch.holding import Holding
     from taskbatch.invocation import Result
@@ -51,10 +53,11 @@ class Flight:
 
 
 class Pool:
-    """`size` worker threads, started with the first task. `lease_until` is a `boot_time()`."""
+    """`size` worker threads, started with the first task. `lease_until` is a `boot_time()`, `redact` as for `invoke`."""
 
-    def __init__(self, size: int, seed: int | None = None) -> None:
+    def __init__(self, size: int, seed: int | None = None, *, redact: Callable[[str], str] = str) -> None:
         self.size = size
+        self._redact = redact
         self.lease_until = 0.0
         self._executor: ThreadPoolExecutor | None = None
         self._inbox: SimpleQueue[Flight | None] = SimpleQueue()
@@ -149,7 +152,7 @@ class Pool:
             return
         flight.started = begun = time.monotonic()
         self._running[slot] = flight
-        flight.result = invoke(flight.job, flight.task, flight.watch)
+        flight.result = invoke(flight.job, flight.task, flight.watch, self._redact)
         flight.duration = time.monotonic() - begun
         flight.outcome = decide(flight.task, flight.job, flight.result, self._rng)
 

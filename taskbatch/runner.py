@@ -69,6 +69,7 @@ class Runner:
         started: float,
         lease_until: float,
         on_progress: Callable[[Tally], None] | None,
+        redact: Callable[[str], str] = str,
     ) -> None:
         self.stop: StopReason | None = None
         self._settings = settings
@@ -88,7 +89,7 @@ class Runner:
             patience=self._patience,
         )
         self._holdings = self._exchange.holdings
-        self._pool = Pool(settings.concurrency)
+        self._pool = Pool(settings.concurrency, redact=redact)
         self._pace = Pace(settings.concurrency, settings.max_tasks)
         self._door = Door(scripts.link, self._rest)
         self._flights: dict[int, Flight] = {}

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoPermissionError, NoScriptError, ResponseError
 
 from taskbatch.connect import Link, checked
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.dirname(str(import_module("taskbatch.lua").__file__))  # noqa: PTH120 - pathlib costs 11 ms of a run that finds nothing
 _INCLUDE = re.compile(r"^--@include (\w+)$", re.MULTILINE)
+_LINE = re.compile(r"@user_script: ?(\d+)")
+_COMMAND = re.compile(r"redis\.p?call\('(\w+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,17 @@ class Scripts:
             again = self.link.exchange([_eval(calls[i]) for i in forgotten])
             for i, reply in zip(forgotten, again, strict=True):
                 replies[i] = reply
+        for i, reply in enumerate(replies):
+            if isinstance(reply, ResponseError) and "user executing the script" in str(reply):
+                replies[i] = _not_permitted(reply, calls[i].script)
         return replies
+
+
+def _not_permitted(error: ResponseError, name: str) -> NoPermissionError:
+    """Return the error with the command that was refused: Redis 7.0 says only in which line of the script it is."""
+    line, lines = _LINE.search(str(error)), script(name).source.decode().splitlines()
+    commands = _COMMAND.findall(lines[int(line[1]) - 1]) if line and 0 < int(line[1]) <= len(lines) else []
+    return NoPermissionError(f"{' or '.join(commands) or 'a command'} in {name}.lua: {error}")
 
 
 def _evalsha(call: Call) -> tuple[Any, ...]:

@@ -56,7 +56,10 @@ class Sender:
             templates = {message.template for message in messages}
             scripted = any(template.item.scripted for template in templates)
             answers = self._scripted(messages) if scripted else self._pushed(messages)
-            self._announce({template.item.queue for template in templates})
+            # A queue that took nothing is not one to be listed.
+            taken = {message.template for message, answer in zip(messages, answers, strict=True)
+                     if isinstance(answer, Enqueued)}  # fmt: skip
+            self._announce({template.item.queue for template in taken})
             self._used = time.monotonic()
             return answers
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import unquote
 
 from taskbatch.errors import ConfigError
 
@@ -36,6 +38,11 @@ class RedisSettings:
     timeout: float = 5.0
     embedded: bool = False
 
+    @property
+    def secrets(self) -> list[str]:
+        """What must never be shown."""
+        return [*secrets_in(self.url), self.password or ""]
+
 
 @dataclass(frozen=True, slots=True)
 class PushSettings:
@@ -48,6 +55,13 @@ class PushSettings:
     ca_file: str | None = None
     timeout: float = 5.0
     textfile: str | None = None
+
+    @property
+    def secrets(self) -> list[str]:
+        """What must never be shown, as it was given and as it goes over the wire."""
+        login = f"{self.username}:{self.password}" if self.password else unquote(_login_in(self.url or ""))
+        sent = base64.b64encode(login.encode("utf-8", "surrogateescape")).decode()
+        return [*secrets_in(self.url or ""), self.password or "", self.token or "", sent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +107,26 @@ class RunSettings:
         return [text for wrong, text in checks if wrong]
 
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/?#]*@")
+_SHOWN = re.compile(r"(?P<scheme>[^:/?#@]+://)(?P<login>[^/?#@]*@)?(?P<place>[^?#@]*)(?P<query>\?[^#@]*)?")
+_SECRET = re.compile(r"([?&][^=&]*(?:pass|secret|token)[^=&]*=)([^&]*)", re.IGNORECASE)
 
 
 def redact(url: str) -> str:
-    """Return `url` without user and password, safe to print."""
-    shown = _CREDENTIALS.sub("***@", url)
-    return re.sub(r"([?&](?:password|username|token)=)[^&]*", r"\1***", shown)
+    """Return `url` without user and password, safe to print; of one that is not plain no more than the scheme."""
+    plain = _SHOWN.fullmatch(url)
+    if plain is None:
+        scheme, separator, _ = url.partition("://")
+        return f"{scheme}://***" if separator and "@" not in scheme else "***"
+    login = "***@" if plain["login"] else ""
+    return plain["scheme"] + login + plain["place"] + _SECRET.sub(r"\1***", plain["query"] or "")
+
+
+def secrets_in(url: str) -> list[str]:
+    """Return what in a URL is secret, as it stands there and decoded; also in one that cannot be read."""
+    found = [_login_in(url).partition(":")[2], *(match[2] for match in _SECRET.finditer(url))]
+    return [form for one in found if one for form in (one, unquote(one))]
+
+
+def _login_in(url: str) -> str:
+    # Up to the last @: a password may hold any character that should have been percent-encoded.
+    return url.partition("://")[2].rpartition("@")[0]

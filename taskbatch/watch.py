@@ -2,7 +2,7 @@
 
 Python cannot stop a thread, but it can have an exception raised in it. That exception is delivered a little
 later, at an arbitrary instruction, so the job may have ended meanwhile. Two rules make it harmless: it is
-raised at most once, and `disarm` does not return before it has been delivered or taken back.
+raised at most once, and `disarm` does not return before it has been delivered.
 
 The two threads agree through one token that is taken once and never put back. Who takes it first has won:
 the worker (the job has ended, nothing will be raised) or the main thread (the exception will be raised, and
@@ -18,11 +18,10 @@ _PATIENCE = 5.0
 
 
 class JobTimeout(BaseException):
-    """Raised inside a job that is over its timeout; no `except Exception` catches it. Clean up, then end."""
+    """Raised inside a job that is over its timeout; no `except Exception` catches it. Clean up, then end.
 
-
-class _Replacement(BaseException):
-    pass
+    It may come between any two steps, also between taking a lock and the `try` that gives it back.
+    """
 
 
 class Watch:
@@ -47,12 +46,14 @@ class Watch:
 
         A thread in C code (a sleep, a read) gets it only when that returns.
         """
+        import ctypes  # noqa: PLC0415 - 15 ms, and most runs never need it
+
         thread = self._thread
         if thread is None or not self._token.acquire(blocking=False):
             return False
         self.expired = True
         try:
-            _raise_in(thread, JobTimeout)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(JobTimeout))
         finally:
             self._raised.release()
         return True
@@ -62,18 +63,8 @@ class Watch:
         if self._token.acquire(blocking=False):
             return
         self._raised.acquire(timeout=_PATIENCE)
-        # What was not delivered is replaced by an exception of our own, which is then received. Taking it
-        # back with NULL leaves CPython 3.11 looking for it at every call and jump: 8 % slower from then on,
-        # and a debugger's trace function makes it hang.
-        try:
-            _raise_in(get_ident(), _Replacement)
-            while True:
-                pass
-        except _Replacement:
-            return
-
-
-def _raise_in(thread: int, exception: type[BaseException]) -> None:
-    import ctypes  # noqa: PLC0415 - 15 ms, and most runs never need it
-
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception))
+        # CPython delivers what is pending after a call and at every jump back: here, if it has not before.
+        # (Taking it back through the C API instead leaves CPython 3.11 looking for it all the time: 8 %
+        # slower from then on, and a debugger's trace function makes it hang.)
+        for _ in range(100):
+            pass

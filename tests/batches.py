@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import taskbatch.lua
 
 from taskbatch.batch import run_batch
 from taskbatch.keys import Keys
 from taskbatch.registry import Registry
+from taskbatch.scripts import script
 from taskbatch.settings import PushSettings, RedisSettings, RunSettings
 from taskbatch.signals import Signals
 from taskbatch.task import Task
@@ -25,7 +29,7 @@ SHORT_LEASE = 3.0
 """The shortest lease there is, in seconds: tests that wait for one to end do not wait long."""
 
 
-def task(kind: str = "note", id: str = "", **fields: Any) -> bytes:  # noqa: A002, ANN401 - the fields of a Task
+def task(kind: str = "note", id: str = "", **fields: Any) -> bytes:  # noqa: A002 - the fields of a Task
     """Return the bytes of a task whose payload is null unless told otherwise."""
     return Task(id=id, type=kind, payload=fields.pop("payload", b"null"), **fields).SerializeToString()
 
@@ -49,6 +53,11 @@ class Batches:
         self.redis = server.client()
         self.keys = Keys("taskbatch", queue)
 
+    def load_scripts(self) -> None:
+        """Let the server know all scripts, so that the first call of each does something."""
+        for path in Path(str(taskbatch.lua.__file__)).parent.glob("*.lua"):
+            self.redis.script_load(script(path.stem).source)
+
     def push(self, *tasks: bytes, queue: str | None = None) -> None:
         """Put tasks into pending, the first one first."""
         self.redis.lpush(self.keys_of(queue).pending, *tasks)
@@ -56,7 +65,7 @@ class Batches:
     def keys_of(self, queue: str | None) -> Keys:
         return self.keys if queue is None else Keys("taskbatch", queue)
 
-    def run(self, *jobs: Job, signals: Signals | None = None, url: str | None = None, **settings: Any) -> Report:  # noqa: ANN401
+    def run(self, *jobs: Job, signals: Signals | None = None, url: str | None = None, **settings: Any) -> Report:
         """Do one run in this process and check that its report adds up."""
         settings.setdefault("queues", (self.keys.queue,))
         settings.setdefault("wait", 0.0)
@@ -93,8 +102,7 @@ class Batches:
     def dead(self) -> list[dict[str, bytes]]:
         """Return the fields of all dead letters, oldest first."""
         return [
-            {name.decode(): value for name, value in fields.items()}
-            for _, fields in self.redis.xrange(self.keys.dead)
+            {name.decode(): value for name, value in fields.items()} for _, fields in self.redis.xrange(self.keys.dead)
         ]
 
     def history(self) -> list[dict[str, str]]:

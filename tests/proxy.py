@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import taskbatch.lua
+
 from taskbatch.scripts import script
 
 if TYPE_CHECKING:

@@ -59,6 +59,8 @@ def check(session: Session) -> None:
 def _load(session: Session) -> Registry:
     from taskbatch.registry import load_jobs  # noqa: PLC0415 - and whatever the jobs import
 
+    # What a module says when it does not import may quote the environment.
+    session.learn_secrets()
     # A module may print while it is imported; what is printed here is for programs.
     with redirect_stdout(sys.stderr):
         return load_jobs(session.jobs)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import click
 
@@ -66,32 +66,37 @@ class Session:
     def redis_settings(self) -> RedisSettings:
         """Return where Redis is, secrets included. Raises UsageError and ConfigError."""
         url = self.redis_url or secret("TASKBATCH_REDIS_URL") or os.environ.get("REDIS_URL") or DEFAULT_URL
-        password = secret("TASKBATCH_REDIS_PASSWORD")
-        self.redact.learn(password, *passwords_of(url))
-        return RedisSettings(
+        settings = RedisSettings(
             url=url,
             username=self.redis_user or secret("TASKBATCH_REDIS_USER"),
-            password=password,
+            password=secret("TASKBATCH_REDIS_PASSWORD"),
             ca_file=self.redis_ca_file,
             cert_file=self.redis_cert_file,
             key_file=self.redis_key_file,
         )
+        self.redact.learn(*settings.secrets)
+        return settings
 
     def push_settings(self, url: str | None, ca_file: str | None, timeout: float, textfile: str | None) -> PushSettings:
         """Return where metrics go, secrets included. Raises UsageError and ConfigError."""
         url = url or secret("TASKBATCH_PUSHGATEWAY")
-        password = secret("TASKBATCH_PUSHGATEWAY_PASSWORD")
-        token = secret("TASKBATCH_PUSHGATEWAY_TOKEN")
-        self.redact.learn(password, token, *passwords_of(url or ""))
-        return PushSettings(
+        settings = PushSettings(
             url=url,
             username=secret("TASKBATCH_PUSHGATEWAY_USER"),
-            password=password,
-            token=token,
+            password=secret("TASKBATCH_PUSHGATEWAY_PASSWORD"),
+            token=secret("TASKBATCH_PUSHGATEWAY_TOKEN"),
             ca_file=ca_file,
             timeout=timeout,
             textfile=textfile,
         )
+        self.redact.learn(*settings.secrets)
+        return settings
+
+    def learn_secrets(self) -> None:
+        """Know what must not be shown, for a verb that needs none of it and bears settings that are wrong."""
+        for settings in (self.redis_settings, partial(self.push_settings, None, None, 0.0, None)):
+            with suppress(click.UsageError, ConfigError):
+                settings()
 
     @contextmanager
     def redis(self) -> Iterator[RedisSettings]:
@@ -123,14 +128,3 @@ def connected(settings: RedisSettings) -> Iterator[Link]:
         yield link
     finally:
         link.close()
-
-
-def passwords_of(url: str) -> list[str]:
-    """Return the password in a URL, as it stands there and decoded."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        # No URL at all: whatever stands before an @ is to be hidden.
-        return [url.rpartition("@")[0].rpartition("/")[2]]
-    hidden = parts.password or ""
-    return [hidden, unquote(hidden)]

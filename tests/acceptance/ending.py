@@ -10,8 +10,6 @@ import pytest
 from tests.servers import chosen
 
 if TYPE_CHECKING:
-    import redis
-
     from tests.program import Cli, Result
 
 PARTS = ("succeeded", "retried", "released", "dead", "expired", "lost")
@@ -92,11 +90,6 @@ def failed_with(result: Result, code: int) -> str:
     line = problem(result)
     assert report["error"] == line
     return line
-
-
-def everything(client: redis.Redis) -> dict[bytes, tuple[bytes | None, bool]]:
-    """Return every key of the database with its serialized value, and whether it expires."""
-    return {key: (client.dump(key), client.pttl(key) >= 0) for key in client.keys("*")}
 
 
 def with_jobs(cli: Cli, url: str) -> Cli:

@@ -1,4 +1,4 @@
-"""Lost commands, lost replies, lost connections: at each command a run sends. Nothing is lost, nothing is done twice."""
+"""Commands, replies and connections are lost, at each command a run sends: no task is lost, none is done twice."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ CUTS = ("drop", "reset", "swallow")
 
 @pytest.fixture
 def proxy(batches: Batches) -> Iterator[Proxy]:
+    batches.load_scripts()
     made = Proxy(batches.server.port)
     yield made
     made.close()
@@ -39,7 +40,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._seconds = seconds
 
-    def job(self, name: str = "note", **options: Any) -> Job:  # noqa: ANN401
+    def job(self, name: str = "note", **options: Any) -> Job:
         @job(name, **options)
         def note(task: Task) -> None:
             with self._lock:
@@ -69,7 +70,7 @@ def check_done(batches: Batches, report: Report, count: int) -> None:
 @pytest.mark.parametrize("action", CUTS)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("name", ["claim", "settle"])
-def test_a_claim_or_settle_is_lost(batches: Batches, proxy: Proxy, name: str, nth: int, action: Any) -> None:  # noqa: ANN401
+def test_a_claim_or_settle_is_lost(batches: Batches, proxy: Proxy, name: str, nth: int, action: Any) -> None:
     ledger = Ledger()
     push(batches, 20)
     happened = proxy.fail(action, name, nth=nth)
@@ -85,7 +86,7 @@ def test_a_claim_or_settle_is_lost(batches: Batches, proxy: Proxy, name: str, nt
 @pytest.mark.parametrize(
     "name", ["INFO", "open_run", "SADD", "ZRANGE", "promote", "claim_suspect", "close_run", "HGETALL", "LLEN"]
 )
-def test_anything_else_is_lost(batches: Batches, proxy: Proxy, name: str, action: Any) -> None:  # noqa: ANN401
+def test_anything_else_is_lost(batches: Batches, proxy: Proxy, name: str, action: Any) -> None:
     ledger = Ledger()
     push(batches, 5)
     batches.wait_until_it_reaps()
@@ -99,7 +100,7 @@ def test_anything_else_is_lost(batches: Batches, proxy: Proxy, name: str, action
 
 
 @pytest.mark.parametrize("action", CUTS)
-def test_a_wait_is_lost(batches: Batches, proxy: Proxy, action: Any) -> None:  # noqa: ANN401
+def test_a_wait_is_lost(batches: Batches, proxy: Proxy, action: Any) -> None:
     ledger = Ledger()
     happened = proxy.fail(action, "BLMOVE")
 
@@ -110,7 +111,7 @@ def test_a_wait_is_lost(batches: Batches, proxy: Proxy, action: Any) -> None:  #
 
 
 @pytest.mark.parametrize("action", CUTS)
-def test_a_renewal_is_lost(batches: Batches, proxy: Proxy, action: Any) -> None:  # noqa: ANN401
+def test_a_renewal_is_lost(batches: Batches, proxy: Proxy, action: Any) -> None:
     ledger = Ledger(1.5)
     push(batches, 1)
     happened = proxy.fail(action, "renew")
@@ -123,7 +124,7 @@ def test_a_renewal_is_lost(batches: Batches, proxy: Proxy, action: Any) -> None:
 
 
 @pytest.mark.parametrize("action", CUTS)
-def test_a_limiter_s_answer_is_lost(batches: Batches, proxy: Proxy, action: Any) -> None:  # noqa: ANN401
+def test_a_limiter_s_answer_is_lost(batches: Batches, proxy: Proxy, action: Any) -> None:
     """Nothing limited starts; the tasks come back, at no cost."""
     ledger = Ledger()
     push(batches, 3)
@@ -362,7 +363,7 @@ def test_a_moment_of_readonly(batches: Batches) -> None:
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_restart_of_the_server_in_the_middle(own_server: StartServer, crash: bool) -> None:  # noqa: FBT001
+def test_a_restart_of_the_server_in_the_middle(own_server: StartServer, crash: bool) -> None:
     """With its log of writes: nothing it had answered for is gone, and the run goes on."""
     server = own_server(appendonly=True, extra=("--appendfsync", "always"))
     batches = Batches(server)

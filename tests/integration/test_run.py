@@ -361,7 +361,7 @@ def test_a_denied_task_costs_no_attempt_and_comes_back(batches: Batches) -> None
 
     assert len(seen) == 3
     assert report.tally.released_by["limit"] == 7
-    for entry, due in batches.scheduled():
+    for entry, _ in batches.scheduled():
         again = parse(entry[1:])
         assert again is not None
         assert (again.failures, again.interruptions, again.unroutable) == (0, 0, 0)

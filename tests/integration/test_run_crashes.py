@@ -36,7 +36,9 @@ def test_what_a_killed_run_held_runs_after_one_lease(batches: Batches, drill: Dr
     early = drill("run", "--lease", "3s", "--wait", "0s")
     assert early.json()["reaped"] == 0  # its lease is good: it may be alive
     assert early.json()["succeeded"] == 4
-    eventually(lambda: batches.now_ms() > max(s for _, s in batches.redis.zrange(batches.keys.runs, 0, -1, withscores=True)))
+    eventually(
+        lambda: batches.now_ms() > max(s for _, s in batches.redis.zrange(batches.keys.runs, 0, -1, withscores=True))
+    )
     late = drill("run", "--lease", "3s", "--wait", "0s")
 
     assert (late.json()["reaped"], late.json()["succeeded"], late.returncode) == (2, 2, 0)

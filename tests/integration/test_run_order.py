@@ -1,4 +1,4 @@
-"""In which order a run takes what: suspects alone, recovered before pending, several queues in turn, K tasks at most."""
+"""In which order a run takes what: suspects alone, recovered first, several queues in turn, K tasks at most."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from taskbatch import RateLimit, job
-from taskbatch.task import Task
+from taskbatch import RateLimit, Task, job
 from tests.batches import Batches, task
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ def test_nothing_is_hoarded(batches: Batches) -> None:
         go.wait(10)
 
     batches.push(*(task("note", f"{i}") for i in range(50)))
-    thread = threading.Thread(target=batches.run, args=(note,), kwargs={"concurrency": 4, "max_tasks": 4})
+    thread = threading.Thread(target=batches.run, args=(note,), kwargs={"concurrency": 4})
     thread.start()
     try:
         end = time.monotonic() + 0.5

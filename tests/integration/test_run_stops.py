@@ -288,7 +288,8 @@ def test_a_long_job_keeps_its_lease(batches: Batches) -> None:
 
     batches.wait_until_it_reaps()
     batches.push(task("nap"))
-    thread = threading.Thread(target=lambda: reaped.append(batches.run(nap, lease=3.0)))
+    # With one thread there is nothing to claim meanwhile, which would be a sign of life, too.
+    thread = threading.Thread(target=lambda: reaped.append(batches.run(nap, lease=3.0, concurrency=1)))
     thread.start()
     eventually(lambda: batches.lengths().get("processing"), "the claim")
     while thread.is_alive():
@@ -300,6 +301,22 @@ def test_a_long_job_keeps_its_lease(batches: Batches) -> None:
 
 
 # -- the lease and Redis ----------------------------------------------------------------------------------------
+
+
+def test_a_lease_that_ran_out_and_was_not_taken_away_is_renewed(batches: Batches) -> None:
+    client = batches.server.client()
+
+    @job("slow")
+    def slow() -> None:
+        (run,) = client.zrange(batches.keys.runs, 0, -1)
+        client.zadd(batches.keys.runs, {run: batches.now_ms() - 1})
+
+    batches.push(task("slow"), *(task("note") for _ in range(5)))
+
+    report = batches.run(slow, note, concurrency=1)
+
+    assert (report.stop_reason, report.exit_code, report.tally.outcomes["succeeded"]) == ("empty", 0, 6)
+    batches.check_base_line()
 
 
 def test_a_lost_lease_ends_the_run(batches: Batches) -> None:
@@ -323,7 +340,13 @@ def test_a_lost_lease_ends_the_run(batches: Batches) -> None:
     assert "tasks:succeeded:thief" not in batches.totals()
 
 
-def test_flushall_in_the_middle_resurrects_nothing(batches: Batches, go: threading.Event) -> None:
+@pytest.mark.parametrize("noticed", [False, True], ids=["at the settle", "while they run"])
+def test_flushall_in_the_middle_resurrects_nothing(
+    batches: Batches,
+    go: threading.Event,
+    caplog: pytest.LogCaptureFixture,
+    noticed: bool,
+) -> None:
     begun = threading.Barrier(3)
 
     @job("hold")
@@ -332,11 +355,14 @@ def test_flushall_in_the_middle_resurrects_nothing(batches: Batches, go: threadi
         go.wait(10)
 
     reports = []
-    batches.push(*(task("hold", f"{i}") for i in range(10)))
-    thread = threading.Thread(target=lambda: reports.append(batches.run(hold, concurrency=2)))
+    batches.push(task("hold", "0"), task("hold", "1"))
+    # A thread that is free makes the run ask for more ten times a second.
+    thread = threading.Thread(target=lambda: reports.append(batches.run(hold, concurrency=3 if noticed else 2)))
     thread.start()
     begun.wait(10)
     batches.redis.flushall()
+    if noticed:
+        eventually(lambda: "the lease is lost" in caplog.text, "that it is noticed")
     go.set()
     thread.join(10)
 

@@ -57,12 +57,22 @@ def test_suspects_are_left_alone(world: World) -> None:
 
 def test_what_the_run_holds_already_is_counted_in_the_lengths(world: World) -> None:
     world.hold("r", 0, "old")
-    world.hold("r", 2, "2s")
+    world.hold("r", 1, "1b")
     world.seed(pending=["new"])
 
-    assert world.claim("r")[2:5] == [2, 0, 1]
+    assert world.claim("r")[2:5] == [2, 1, 0]
 
     assert world.dump()["processing:r:0"] == ["new", "old"]
+
+
+def test_a_run_that_holds_a_suspect_gets_nothing_else(world: World) -> None:
+    world.hold("r", 2, "2s")
+    world.seed(pending=["a"], recovered=["1b"], scheduled={"0c": 1000})
+    before = world.dump()
+
+    assert world.claim("r") == reply(world, "busy", [0, 0, 1])
+
+    assert world.dump() == before
 
 
 def test_wanting_nothing_takes_nothing(world: World) -> None:

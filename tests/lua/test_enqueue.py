@@ -52,6 +52,15 @@ def test_a_delayed_task_holds_its_key_too(world: World) -> None:
     assert world.dump() == {"scheduled": {"0c": Near(now + 60_000)}, "unique:k +ttl": "id1"}
 
 
+def test_a_twin_of_a_scheduled_task_is_not_taken_for_a_second_one(world: World) -> None:
+    world.enqueue("c", delay=60_000)
+    before = world.dump()
+
+    assert world.enqueue("c", unique="k", delay=90_000) == [0, "id1"]
+
+    assert world.dump() == before
+
+
 def test_another_key_and_another_task_are_free(world: World) -> None:
     world.enqueue("c", unique="k")
 

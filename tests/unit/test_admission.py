@@ -76,7 +76,7 @@ def test_an_expired_task_of_unknown_type_is_expired() -> None:
 
 
 @pytest.mark.parametrize(("left", "runs"), [(None, True), (30.0, True), (29.9, False), (0.0, False), (-5.0, False)])
-def test_a_declared_timeout_must_fit_into_what_is_left(left: float | None, runs: bool) -> None:  # noqa: FBT001
+def test_a_declared_timeout_must_fit_into_what_is_left(left: float | None, runs: bool) -> None:
     verdict = admit(claimed(), JOBS, NOW, left)
 
     if runs:

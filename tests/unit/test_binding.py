@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import taskbatch
+import taskbatch  # noqa: TC001 - one of the annotations below is resolved
 from taskbatch.binding import bind
 from taskbatch.errors import ConfigError
 from taskbatch.payload import PayloadError

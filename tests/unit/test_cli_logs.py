@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taskbatch.logs import Redactor, configure, escape
+from taskbatch.logs import LineHandler, Redactor, configure, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,3 +145,19 @@ def test_a_huge_message_is_cut(written: Written) -> None:
     written.start()
     logging.getLogger("job").error("x" * 1_000_000)
     assert len(written[0]) < 17_000
+
+
+def test_a_timeout_inside_a_log_call_leaves_nothing_locked() -> None:
+    lines: list[str] = []
+    handler = LineHandler(lines.append, logging.Formatter("%(message)s"))
+    record = logging.LogRecord("jobs", logging.INFO, "", 0, "still here", (), None)
+
+    # As if the exception had come between the acquire and the try behind it.
+    other = threading.Thread(target=handler.acquire)
+    other.start()
+    other.join()
+    late = threading.Thread(target=handler.handle, args=(record,), daemon=True)
+    late.start()
+    late.join(5)
+
+    assert lines == ["still here"]

@@ -9,7 +9,6 @@ import pytest
 
 from taskbatch.cli.limits import shown_limit, stored_limit
 from taskbatch.cli.secrets import secret
-from taskbatch.cli.session import passwords_of
 from taskbatch.cli.text import duration, table
 from taskbatch.cli.types import Count, Duration, Listed
 from taskbatch.errors import ConfigError
@@ -94,11 +93,6 @@ def test_a_file_that_holds_no_secret_is_a_configuration_error_without_its_conten
     with pytest.raises(ConfigError, match="SOME_SECRET_FILE") as caught:
         secret("SOME_SECRET")
     assert "xxx" not in str(caught.value)
-
-
-def test_the_password_of_a_url_is_known_in_both_spellings() -> None:
-    assert passwords_of("redis://user:p%40ss@host/0") == ["p%40ss", "p@ss"]
-    assert "pass" in passwords_of("redis://[user:pass@host")[0]
 
 
 def test_spans_are_short() -> None:

@@ -51,7 +51,9 @@ def test_a_rate_is_a_count_over_a_duration(rate: str, limit: int, period: float)
     assert (RateLimit(rate).limit, RateLimit(rate).period) == (limit, period)
 
 
-@pytest.mark.parametrize("rate", ["", "100", "/1m", "100/", "0/1s", "-1/1s", "1.5/1s", "5/0s", "5/0.1ms", "x/1s", "5/1y"])
+@pytest.mark.parametrize(
+    "rate", ["", "100", "/1m", "100/", "0/1s", "-1/1s", "1.5/1s", "5/0s", "5/0.1ms", "x/1s", "5/1y"]
+)
 def test_a_rate_that_says_nothing_is_refused(rate: str) -> None:
     with pytest.raises(ConfigError, match="rate limit"):
         RateLimit(rate)
@@ -88,7 +90,7 @@ def _generator() -> Iterator[int]:
         (lambda: job(""), "job name '' is not valid"),
         (lambda: job("x" * 129), "is not valid: 1 to 128"),
         (lambda: job("x\n"), "is not valid"),
-        (lambda: job(print), "is not valid"),  # type: ignore[arg-type] - @job without a name
+        (lambda: job(_generator), "is not valid"),  # type: ignore[arg-type]
         (lambda: job("a", timeout=0), "timeout is a number of seconds above 0, not 0"),
         (lambda: job("a", timeout=float("nan")), "timeout is a number"),
         (lambda: job("a", timeout=float("inf")), "timeout is a number"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from dis import opname
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -120,8 +122,8 @@ def test_a_coroutine_that_nobody_runs_is_not_taken_for_success() -> None:
     async def nobody_awaits() -> None:
         raise AssertionError
 
-    assert "returned a coroutine that nobody runs" in run(lambda: nobody_awaits()).error
-    assert "returned a generator that nobody runs" in run(lambda: (x for x in ())).error
+    assert "returned a coroutine that nobody runs" in run(lambda: nobody_awaits()).error  # noqa: PLW0108 - itself it would be refused
+    assert "returned a generator that nobody runs" in run(lambda: (x for x in "ab")).error
 
 
 def expire_soon(watch: Watch, after: float = 0.05) -> threading.Thread:
@@ -154,7 +156,7 @@ def test_a_job_that_turns_its_timeout_into_an_error_has_timed_out_all_the_same()
     def translates() -> None:
         try:
             spin()
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             raise ValueError("gave up") from error
 
     watch = Watch()
@@ -168,10 +170,8 @@ def test_a_job_that_turns_its_timeout_into_an_error_has_timed_out_all_the_same()
 
 def test_a_job_that_shrugs_its_timeout_off_and_returns_has_succeeded() -> None:
     def shrugs() -> None:
-        try:
+        with suppress(JobTimeout):
             spin()
-        except JobTimeout:
-            pass
 
     watch = Watch()
     thread = expire_soon(watch)
@@ -224,10 +224,15 @@ def test_a_watch_raises_at_most_once_and_only_while_the_job_runs() -> None:
 
 
 OURS = ("taskbatch/invocation.py", "taskbatch/watch.py", "taskbatch/failure.py")
+# Where CPython keeps the books of its exceptions it delivers none, and one from a tracer confuses it.
+BOOKKEEPING = {"PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE", "COPY"}
 
 
-def invoke_traced(at: int, act: Callable[[], None], *arguments: Any) -> tuple[Result, int]:
-    """Invoke, and call `act` before instruction number `at` of ours; return also how many there were."""
+def invoke_traced(at: int, act: Callable[[str], None], *arguments: Any) -> tuple[Result, int]:
+    """Invoke, and before instruction number `at` of ours call `act` with the name of its function.
+
+    Return also how many there were.
+    """
     count = 0
 
     def trace(frame: Any, event: str, _: Any) -> Any:
@@ -235,10 +240,10 @@ def invoke_traced(at: int, act: Callable[[], None], *arguments: Any) -> tuple[Re
         if not frame.f_code.co_filename.endswith(OURS):
             return None
         frame.f_trace_opcodes = True
-        if event == "opcode":
+        if event == "opcode" and opname[frame.f_code.co_code[frame.f_lasti]] not in BOOKKEEPING:
             count += 1
             if count == at:
-                act()
+                act(frame.f_code.co_name)
         return trace
 
     sys.settrace(trace)
@@ -249,18 +254,19 @@ def invoke_traced(at: int, act: Callable[[], None], *arguments: Any) -> tuple[Re
     return result, count
 
 
-@pytest.mark.parametrize("ends", ["returns", "raises", "bad payload"])
+@pytest.mark.parametrize("ends", ["returns", "returns a value", "raises", "bad payload"])
 def test_a_timeout_at_any_instruction_of_ours_is_still_a_result(ends: str) -> None:
-    def ending() -> None:
+    def ending() -> int | None:
         if ends == "raises":
             raise ValueError("wrong")
+        return 5 if ends == "returns a value" else None
 
     def typed(payload: dict[str, int]) -> None: ...
 
     declared = job("it", timeout=5)(typed if ends == "bad payload" else ending)
     task = Task(payload=b"[]")
     invoke(declared, task, Watch())  # what is imported late is imported now
-    _, instructions = invoke_traced(0, lambda: None, declared, task, Watch())
+    _, instructions = invoke_traced(0, print, declared, task, Watch())
     watches: SimpleQueue[Watch | None] = SimpleQueue()
     answers: SimpleQueue[bool] = SimpleQueue()
 
@@ -271,11 +277,14 @@ def test_a_timeout_at_any_instruction_of_ours_is_still_a_result(ends: str) -> No
     # From another thread, as in a run; the answer is waited for, and the exception arrives during that.
     thread = threading.Thread(target=expire_each)
     thread.start()
-    raised = 0
+    interrupted: list[tuple[str, Result]] = []
+    where = ""
     for at in range(1, instructions + 1):
         watch = Watch()
 
-        def act(watch: Watch = watch) -> None:
+        def act(name: str, watch: Watch = watch) -> None:
+            nonlocal where
+            where = name
             watches.put(watch)
             answers.get()
 
@@ -283,11 +292,16 @@ def test_a_timeout_at_any_instruction_of_ours_is_still_a_result(ends: str) -> No
 
         assert isinstance(result, (Succeeded, Failed, BadPayload))
         assert watch.expire() is False
-        raised += watch.expired
+        if watch.expired:
+            interrupted.append((where, result))
         _settle()
     watches.put(None)
     thread.join()
-    assert raised > 30
+    assert len(interrupted) > 30
+    # When the job has returned it has succeeded, and that is final.
+    afterwards = [result.ok for name, result in interrupted if name in {"_judged", "disarm"}]
+    assert afterwards
+    assert all(ok is ends.startswith("returns") for ok in afterwards)
 
 
 def _settle() -> None:
@@ -296,16 +310,16 @@ def _settle() -> None:
         abs(-1)
 
 
-def test_thousands_of_timeouts_that_race_with_the_end_of_their_job_do_no_harm() -> None:
+def test_thousands_of_timeouts_that_race_with_the_end_of_their_job_do_no_harm() -> None:  # noqa: C901 - one story
     rounds = 5000
-    started = threading.Semaphore(0)
+    started: SimpleQueue[Watch] = SimpleQueue()  # in C: a lock of Python's own could be left locked
     current = Watch()
     results: list[Result] = []
     stray: list[BaseException] = []
     too_late: list[Watch] = []
 
     def short(payload: int) -> None:
-        started.release()
+        started.put(current)
         for _ in range(payload):
             abs(-1)
 
@@ -335,12 +349,10 @@ def test_thousands_of_timeouts_that_race_with_the_end_of_their_job_do_no_harm() 
     try:
         worker.start()
         for n in range(rounds):
-            # A job that is interrupted before it says that it started says nothing.
-            if not started.acquire(timeout=1):
-                break
+            watch = started.get(timeout=10)
             for _ in range(n % 89):
                 abs(-1)
-            raised += current.expire()
+            raised += watch.expire()
         worker.join()
     finally:
         sys.setswitchinterval(interval)

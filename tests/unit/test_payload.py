@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence  # noqa: TC003 - annotations under test
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Literal, TypedDict
@@ -83,7 +84,7 @@ def read(annotation: Any, payload: bytes, content_type: str = "") -> Any:
         (Literal["a", "b"], b'"b"', "b"),
         (Options, b'{"depth": 1}', {"depth": 1}),
         (Any, b"", None),
-        (object, "\"\u00fc\"".encode(), "ü"),
+        (object, '"\u00fc"'.encode(), "ü"),
         (Priority, b'"high"', Priority.HIGH),
         (date, b'"2024-02-29"', date(2024, 2, 29)),
         (datetime, b'"2024-02-29T12:00:00Z"', datetime(2024, 2, 29, 12, tzinfo=timezone.utc)),
@@ -118,11 +119,19 @@ def test_a_dataclass_may_hold_its_own_kind() -> None:
     [
         (Mail, b'{"subject": "hi"}', "to: missing"),
         (Mail, b'{"to": [], "subject": "hi", "bcc": 1}', "bcc: unknown field"),
-        (Mail, b'{"to": [{"email": "a"}, {"email": 5}], "subject": "x"}', "to[1].email: expected a string, got an integer"),
+        (
+            Mail,
+            b'{"to": [{"email": "a"}, {"email": 5}], "subject": "x"}',
+            "to[1].email: expected a string, got an integer",
+        ),
         (Mail, b'{"to": [{"email": "a", "x": 1}], "subject": "x"}', "to[0].x: unknown field"),
         (Mail, b'{"to": {}, "subject": "x"}', "to: expected a list, got an object"),
         (Mail, b'{"to": [], "subject": "x", "copies": {"boss": {}}}', "copies.boss.email: missing"),
-        (Mail, b'{"to": [], "subject": "x", "priority": "urgent"}', "priority: expected one of 'low', 'high', got a string"),
+        (
+            Mail,
+            b'{"to": [], "subject": "x", "priority": "urgent"}',
+            "priority: expected one of 'low', 'high', got a string",
+        ),
         (Mail, b'{"to": [], "subject": "x", "due": "tomorrow"}', "due: expected an ISO 8601 datetime, got a string"),
         (Mail, b'{"to": [], "subject": "x", "weight": true}', "weight: expected a number, got true or false"),
         (Mail, b"[]", "payload: expected an object, got a list of 0"),
@@ -159,19 +168,23 @@ def test_what_does_not_fit_is_named_by_its_path(annotation: Any, payload: bytes,
     ],
 )
 def test_what_is_not_json_is_a_bad_payload(payload: bytes, message: str) -> None:
-    with pytest.raises(PayloadError, match=message.replace("(", r"\(")):
+    with pytest.raises(PayloadError, match=re.escape(message)):
         read(Any, payload)
 
 
 def test_a_tree_that_is_too_deep_is_a_bad_payload() -> None:
     deep = b'{"name": "a", "children": [' * 400 + b'{"name": "a"}' + b"]}" * 400
 
-    with pytest.raises(PayloadError, match="nested too deeply|not JSON"):
+    with pytest.raises(PayloadError, match=r"nested too deeply|not JSON"):
         read(Tree, deep)
 
 
 def test_an_error_never_quotes_a_value() -> None:
-    for annotation, payload in ((int, b'"hunter2"'), (Mail, b'{"to": "hunter2", "subject": ""}'), (Priority, b'"hunter2"')):
+    for annotation, payload in (
+        (int, b'"hunter2"'),
+        (Mail, b'{"to": "hunter2", "subject": ""}'),
+        (Priority, b'"hunter2"'),
+    ):
         with pytest.raises(PayloadError) as caught:
             read(annotation, payload)
         assert "hunter2" not in str(caught.value)
@@ -186,7 +199,12 @@ def test_bytes_are_given_as_they_are_whatever_they_are_called() -> None:
 
 @pytest.mark.parametrize(
     ("payload", "content_type"),
-    [(b'"hello"', ""), (b'"hello"', "application/json; charset=utf-8"), (b"hello", "text/plain"), (b"hello", "text/csv")],
+    [
+        (b'"hello"', ""),
+        (b'"hello"', "application/json; charset=utf-8"),
+        (b"hello", "text/plain"),
+        (b"hello", "text/csv"),
+    ],
 )
 def test_a_string_comes_as_json_or_as_text(payload: bytes, content_type: str) -> None:
     assert read(str, payload, content_type) == "hello"
@@ -261,7 +279,14 @@ def test_what_a_producer_gives_becomes_bytes_and_a_content_type(value: Any, payl
 
 def test_what_was_encoded_is_decoded_to_the_same() -> None:
     mail = Mail([Address("a@b.c")], "ü", due=datetime(2024, 1, 1, tzinfo=timezone.utc), copies={"x": Address("y")})
-    for annotation, value in ((Mail, mail), (str, "hello"), (Any, "hello"), (bytes, b"\xff"), (Task, Task(id="ü")), (list, [])):
+    for annotation, value in (
+        (Mail, mail),
+        (str, "hello"),
+        (Any, "hello"),
+        (bytes, b"\xff"),
+        (Task, Task(id="ü")),
+        (list, []),
+    ):
         assert decoder(annotation)(*encode(value)) == value
 
 
@@ -271,7 +296,9 @@ def _circle() -> list[Any]:
     return circle
 
 
-@pytest.mark.parametrize("value", [math.nan, {"a": {1, 2}}, object(), _circle(), "\ud800", {"a": "\ud800"}, {(1, 2): 3}])
+@pytest.mark.parametrize(
+    "value", [math.nan, {"a": {1, 2}}, object(), _circle(), "\ud800", {"a": "\ud800"}, {(1, 2): 3}]
+)
 def test_what_cannot_be_written_is_refused(value: Any) -> None:
     with pytest.raises(PayloadError, match="the payload cannot be written"):
         encode(value)

@@ -84,7 +84,7 @@ def test_a_job_that_returned_is_done() -> None:
         (6, 7, 5, True),
     ],
 )
-def test_the_last_attempt_that_fails_is_the_end(failed_before: int, of_task: int, of_job: int, dies: bool) -> None:  # noqa: FBT001
+def test_the_last_attempt_that_fails_is_the_end(failed_before: int, of_task: int, of_job: int, dies: bool) -> None:
     task = Task(failures=failed_before, max_attempts=of_task)
 
     outcome = decide(task, job(of_job), Failed("ValueError: no"), random.Random(1))
@@ -98,7 +98,7 @@ def test_a_payload_the_job_cannot_take_is_dead_at_once() -> None:
 
 
 @pytest.mark.parametrize(("before", "dies"), [(0, False), (18, False), (19, True), (25, True)])
-def test_the_twentieth_interruption_is_the_last(before: int, dies: bool) -> None:  # noqa: FBT001
+def test_the_twentieth_interruption_is_the_last(before: int, dies: bool) -> None:
     outcome = decide_interrupted(Task(interruptions=before))
 
     if dies:
@@ -108,7 +108,7 @@ def test_the_twentieth_interruption_is_the_last(before: int, dies: bool) -> None
 
 
 @pytest.mark.parametrize(("before", "dies"), [(0, False), (18, False), (19, True)])
-def test_the_twentieth_run_that_knows_no_job_is_the_last(before: int, dies: bool) -> None:  # noqa: FBT001
+def test_the_twentieth_run_that_knows_no_job_is_the_last(before: int, dies: bool) -> None:
     outcome = decide_unroutable(Task(unroutable=before))
 
     assert isinstance(outcome, Dead if dies else Release)

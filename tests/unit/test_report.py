@@ -79,7 +79,7 @@ def test_fail_on_goes_before_what_remains() -> None:
     assert code(tally(dead=1), "max_tasks", fail_on="dead", pending=1, remaining_exit_code=9) == 1
 
 
-def code(counts: Tally, stop: Any, *, fail_on: str = "never", remaining_exit_code: int = 0, **left: int) -> int:  # noqa: ANN401
+def code(counts: Tally, stop: Any, *, fail_on: str = "never", remaining_exit_code: int = 0, **left: int) -> int:
     return exit_code(
         counts, stop, fail_on=fail_on, remaining=Remaining(**left), remaining_exit_code=remaining_exit_code
     )
@@ -143,5 +143,5 @@ def test_what_remains_adds_up_over_queues() -> None:
 
 
 @pytest.mark.parametrize(("counts", "idle"), [({}, True), ({"succeeded": 1}, False), ({"reaped": 1}, False)])
-def test_a_run_is_idle_that_neither_claimed_nor_reaped(counts: dict[str, int], idle: bool) -> None:  # noqa: FBT001
+def test_a_run_is_idle_that_neither_claimed_nor_reaped(counts: dict[str, int], idle: bool) -> None:
     assert tally(**counts).idle is idle

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from taskbatch.errors import ConfigError
-from taskbatch.settings import PushSettings, RedisSettings, RunSettings, redact
+from taskbatch.settings import PushSettings, RedisSettings, RunSettings, redact, secrets_in
 
 
 def test_the_defaults() -> None:
@@ -70,9 +70,36 @@ def test_secrets_are_not_in_the_repr() -> None:
         ("redis://host:6379/0", "redis://host:6379/0"),
         ("redis://:pw@host/0", "redis://***@host/0"),
         ("rediss://me:p%40w@host/0", "rediss://***@host/0"),
-        ("redis://me:p@w@host/0", "redis://***@host/0"),
         ("unix:///run/redis.sock?password=pw&db=1", "unix:///run/redis.sock?password=***&db=1"),
+        ("rediss://host?ssl_password=a&db=1&SSL_Password=b", "rediss://host?ssl_password=***&db=1&SSL_Password=***"),
+        ("redis://[::1]:6379/0", "redis://[::1]:6379/0"),
+        # Not plain: who can say where the password ends?
+        ("redis://me:p@w@host/0", "redis://***"),
+        ("redis://me:p#w@host/0", "redis://***"),
+        ("redis://me:p/w@host/0", "redis://***"),
+        ("redis://host/0?password=p@w", "redis://***"),
+        ("me:pw@host", "***"),
     ],
 )
 def test_a_url_is_shown_without_secrets(url: str, shown: str) -> None:
     assert redact(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "secrets"),
+    [
+        ("redis://host:6379/0", []),
+        ("redis://user:p%40ss@host/0", ["p%40ss", "p@ss"]),
+        ("redis://:p@s#s/@host/0", ["p@s#s/", "p@s#s/"]),
+        ("redis://[user:pass@host", ["pass", "pass"]),
+        ("rediss://host?password=p%2Bw&db=1&ssl_password=key", ["p%2Bw", "p+w", "key", "key"]),
+    ],
+)
+def test_the_secrets_of_a_url_are_known_in_both_spellings(url: str, secrets: list[str]) -> None:
+    assert secrets_in(url) == secrets
+
+
+def test_credentials_of_a_gateway_are_known_as_they_are_sent() -> None:
+    push = PushSettings(url="http://me:p%40ss@gateway", token="t0ken")
+
+    assert push.secrets == ["p%40ss", "p@ss", "", "t0ken", "bWU6cEBzcw=="]

@@ -1,0 +1,30 @@
+"""Fixtures: an empty queue on each kind of server, every script to call, and a link that may see everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from taskbatch.connect import Link
+from taskbatch.settings import RedisSettings
+from tests.lua.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.servers import Server
+
+
+@pytest.fixture
+def world(server: Server) -> Iterator[World]:
+    world = World(server)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def eyes(server: Server) -> Iterator[Link]:
+    link = Link(RedisSettings(server.url))
+    yield link
+    link.close()
