@@ -6,11 +6,16 @@
 -- returns {'ok', now ms} | {'overlap', runs alive} | {'schema', found}; an error reply WRONGTYPE for a foreign key
 --@include clock
 --@include types
+--@include rights
 local run, lease, cap = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5])
 
 local bad = wrong_type(KEYS[1], 'zset') or wrong_type(KEYS[2], 'hash') or wrong_type(KEYS[3], 'hash')
 for i = 4, #KEYS do
   bad = bad or wrong_type(KEYS[i], ARGV[i + 2])
+end
+-- Whatever is refused only later is refused to a run that has begun its tasks already.
+for _, command in ipairs({'LMOVE', 'LREM', 'RPOP', 'LPUSH', 'RPUSH', 'ZREM', 'XADD', 'DEL', 'HINCRBY'}) do
+  bad = bad or no_right(command, KEYS[1], KEYS[1], KEYS[1], KEYS[1])
 end
 if bad then return bad end
 

@@ -66,7 +66,7 @@ end)
 for action, times in pairs(moved) do
   if times > 0 then redis.pcall('HINCRBY', KEYS[6], 'reaped:' .. action, times) end
 end
-if redis.call('EXISTS', KEYS[8], KEYS[9], KEYS[10]) == 1 then
+if redis.call('EXISTS', KEYS[8], KEYS[9], KEYS[10]) > 0 then
   return {'more', moved.recovered, moved.suspects, moved.dead}
 end
 local info = redis.pcall('HGET', KEYS[2], run)

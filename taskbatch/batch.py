@@ -132,9 +132,7 @@ class _Batch:
         finally:
             link.close()
 
-    def _run(
-        self, scripts: Scripts, jobs: Mapping[str, Job], lease_until: float, reapers: list[Reaper]
-    ) -> int:
+    def _run(self, scripts: Scripts, jobs: Mapping[str, Job], lease_until: float, reapers: list[Reaper]) -> int:
         runner = Runner(
             self.run,
             self.opened,

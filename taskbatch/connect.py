@@ -9,7 +9,6 @@ from __future__ import annotations
 import ssl
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import redis.connection
 from redis import exceptions as errors
@@ -17,7 +16,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from taskbatch.errors import ConfigError, DoubtError, RefusedError, TaskbatchError, UnreachableError
-from taskbatch.settings import redact
+from taskbatch.logs import Redactor
+from taskbatch.settings import is_plain, redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,17 +170,18 @@ def _pool(settings: RedisSettings) -> redis.connection.ConnectionPool:
         # No CLIENT SETINFO: two round trips that every start would pay for.
         "driver_info": None,
     }
-    try:
-        urlsplit(url).port  # noqa: B018 - raises for a port that is no number
-    except ValueError:
-        # Its text would quote the URL. Mostly it is a password that cuts the URL short.
-        msg = f"Redis URL {redact(settings.url)!r}: no port; in a password, write / ? # @ : percent-encoded"
-        raise ConfigError(msg) from None
+    if not is_plain(url) and not url.startswith("unix:"):
+        # Before anything looks up the half of a password as a host.
+        msg = f"Redis URL {redact(settings.url)!r} cannot be read; in a password, write / ? # @ : percent-encoded"
+        raise ConfigError(msg)
     try:
         parsed = redis.connection.parse_url(url)
     except ValueError as error:
-        msg = f"Redis URL {redact(settings.url)!r}: {_one_line(error)}"
-        raise ConfigError(msg) from error
+        # Its text may quote the URL, so it is not for tracebacks.
+        told = Redactor()
+        told.learn(*settings.secrets)
+        msg = f"Redis URL {redact(settings.url)!r}: {told(_one_line(error))}"
+        raise ConfigError(msg) from None
     if parsed.pop("decode_responses", False):
         msg = "decode_responses in the Redis URL: tasks are bytes, decoding them would lose some"
         raise ConfigError(msg)

@@ -81,7 +81,8 @@ def _name(error: BaseException) -> str:
 def _message(error: BaseException) -> str:
     try:
         # A subclass of str could be anything; joining makes a plain one.
-        return "".join((str(error),))
+        # More than is kept, so that what is cut here is not a secret that will be looked for.
+        return "".join((str(error),))[: MAX_ERROR * 16]
     except JobTimeout:
         raise
     except BaseException:  # noqa: BLE001 - whatever a stranger's __str__ raises

@@ -36,20 +36,23 @@ def escape(text: str) -> str:
 
 
 class Redactor:
-    """Blots out the secrets it was told of, plain and encoded, and the login in any URL, in whatever is kept or shown."""
+    """Blots out the secrets it was told of, plain and encoded, and the login in any URL."""
 
     def __init__(self) -> None:
-        self._forms: list[str] = []
+        self._secrets: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
 
     def learn(self, *secrets: str | None) -> None:
         """Remember these; None and what is too short to look for are left out."""
-        plain = {secret for secret in secrets if secret and len(secret) >= MIN_SECRET}
-        self._forms = sorted({*self._forms, *(form for one in plain for form in _forms(one))}, key=len, reverse=True)
+        self._secrets |= {secret for secret in secrets if secret and len(secret) >= MIN_SECRET}
+        if self._secrets:
+            longest_first = sorted(self._secrets, key=len, reverse=True)
+            self._pattern = re.compile("|".join(form for secret in longest_first for form in _forms(secret)))
 
     def __call__(self, text: str) -> str:
         """Return `text` without them."""
-        for form in self._forms:
-            text = text.replace(form, "***")
+        if self._pattern is not None:
+            text = self._pattern.sub("***", text)
         return _LOGIN.sub("***@", text) if "://" in text else text
 
 
@@ -161,29 +164,37 @@ def configure(
 
 def _message(record: logging.LogRecord, redact: Callable[[str], str]) -> str:
     # Before it is cut: what is left of a secret then could not be told any more.
-    message = redact(record.getMessage())
+    message = redact(record.getMessage()[: 4 * MAX_LINE])
     return message if len(message) <= MAX_LINE else f"{message[:MAX_LINE]}…"
 
 
 def _extras(record: logging.LogRecord, redact: Callable[[str], str]) -> dict[str, object]:
     extras = {name: value for name, value in vars(record).items() if name not in _STANDARD}
     return {
-        name: value if value is None or isinstance(value, (bool, int, float)) else redact(str(value))[:MAX_LINE]
+        name: value
+        if value is None or isinstance(value, (bool, int, float))
+        else redact(str(value)[: 4 * MAX_LINE])[:MAX_LINE]
         for name, value in extras.items()
     }
 
 
-def _forms(secret: str) -> set[str]:
-    """Return how a secret looks in a text, in a URL, in Python's quotes and in JSON."""
+def _forms(secret: str) -> list[str]:
+    """Return patterns of a secret as it is, as it is quoted (also more than once), and percent-encoded."""
     raw = secret.encode("utf-8", "surrogateescape")
-    encoded = {quote(raw, safe=""), quote(raw), quote_plus(raw)}
-    return {
-        secret,
-        *encoded,
-        repr(secret)[1:-1],
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-    }
+    encoded = {quote(raw, safe=""), quote(raw), quote_plus(raw)} - {secret}
+    return ["".join(map(_quoted, secret)), *map(re.escape, sorted(encoded))]
+
+
+def _quoted(character: str) -> str:
+    """Return a pattern of a character in the quotes of Python or JSON: each level of them adds backslashes."""
+    if character == "\\":
+        return r"\\+"
+    if character in "'\"":
+        return rf"\\*{character}"
+    if " " <= character <= "~":
+        return re.escape(character)
+    # \xf6, \u00f6, \ud83d\ude00, \n
+    return rf"(?:{re.escape(character)}|(?:\\+(?:[xuU][0-9a-fA-F]+|[a-z]))+)"
 
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:

@@ -53,7 +53,7 @@ class Flight:
 
 
 class Pool:
-    """`size` worker threads, started with the first task. `lease_until` is a `boot_time()`, `redact` as for `invoke`."""
+    """`size` worker threads, started with the first task. `lease_until` is a `boot_time()`; `redact`: see `invoke`."""
 
     def __init__(self, size: int, seed: int | None = None, *, redact: Callable[[str], str] = str) -> None:
         self.size = size

@@ -107,13 +107,21 @@ class RunSettings:
         return [text for wrong, text in checks if wrong]
 
 
-_SHOWN = re.compile(r"(?P<scheme>[^:/?#@]+://)(?P<login>[^/?#@]*@)?(?P<place>[^?#@]*)(?P<query>\?[^#@]*)?")
+_PLAIN = re.compile(
+    r"(?P<scheme>[^:/?#@]+://)(?P<login>[^/?#@]*@)?"
+    r"(?P<place>(?:\[[^]/?#@]*\]|[^][:/?#@]*)(?::[0-9]*)?(?:/[^?#@]*)?)(?P<query>\?[^#@]*)?"
+)
 _SECRET = re.compile(r"([?&][^=&]*(?:pass|secret|token)[^=&]*=)([^&]*)", re.IGNORECASE)
+
+
+def is_plain(url: str) -> bool:
+    """Return whether nobody can mistake where in `url` a password begins and ends."""
+    return _PLAIN.fullmatch(url) is not None
 
 
 def redact(url: str) -> str:
     """Return `url` without user and password, safe to print; of one that is not plain no more than the scheme."""
-    plain = _SHOWN.fullmatch(url)
+    plain = _PLAIN.fullmatch(url)
     if plain is None:
         scheme, separator, _ = url.partition("://")
         return f"{scheme}://***" if separator and "@" not in scheme else "***"

@@ -19,10 +19,12 @@ MAX_TASK_BYTES = 1024 * 1024 + 16 * 1024
 
 
 def parse(raw: bytes) -> Task | None:
-    """Return the task in `raw`, or None when it cannot be one: damaged, or without a type.
+    """Return the task in `raw`, or None when it cannot be one: too large to look into, damaged, or without a type.
 
     Empty and many damaged inputs are valid protobuf, hence the check of the type.
     """
+    if len(raw) > MAX_TASK_BYTES:
+        return None
     try:
         task = Task.FromString(raw)
     except (DecodeError, RecursionError, ValueError):

@@ -56,7 +56,7 @@ def unavailable(error: UnavailableError) -> NoReturn:
     pytest.skip(str(error))
 
 
-def start_server(kind: str, **options: Any) -> Server:  # noqa: ANN401 - those of Server
+def start_server(kind: str, **options: Any) -> Server:
     server = (ContainerServer if PROVIDER == "containers" else Server)(kind, **options)
     try:
         server.start()
@@ -96,7 +96,7 @@ def server(server_kind: str, shared_servers: dict[str, Server]) -> Server:
 def own_server(server_kind: str) -> Iterator[StartServer]:
     started: list[Server] = []
 
-    def start(kind: str | None = None, **options: Any) -> Server:  # noqa: ANN401 - those of Server
+    def start(kind: str | None = None, **options: Any) -> Server:
         started.append(start_server(kind or server_kind, **options))
         return started[-1]
 

@@ -25,7 +25,7 @@ def image(kind: str) -> str:
     return os.environ.get(variable, default)
 
 
-def start_container(kind: str, inside: int, outside: int, command: Sequence[str]) -> Any:  # noqa: ANN401
+def start_container(kind: str, inside: int, outside: int, command: Sequence[str]) -> Any:
     """Run `command` in a container with its port `inside` published as `outside`; the engine's container."""
     try:
         from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - costs half a second
@@ -90,7 +90,7 @@ class ContainerServer(Server):
             self._container.stop()
 
     @property
-    def _inner(self) -> Any:  # noqa: ANN401 - docker's own class, untyped
+    def _inner(self) -> Any:
         return self._container.get_wrapped_container()
 
     def _answers_or_ended(self) -> bool:

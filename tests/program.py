@@ -38,7 +38,7 @@ class Result:
     stdout: str
     stderr: str
 
-    def json(self) -> Any:  # noqa: ANN401 - whatever the program printed
+    def json(self) -> Any:
         """Return what stdout says, as one JSON value."""
         return json.loads(self.stdout)
 
@@ -50,9 +50,7 @@ class Background:
         self._stdout = base.with_suffix(".stdout")
         self._stderr = base.with_suffix(".stderr")
         with self._stdout.open("wb") as out, self._stderr.open("wb") as err:
-            self.process = subprocess.Popen(
-                command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err
-            )
+            self.process = subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
 
     @property
     def pid(self) -> int:
@@ -133,13 +131,9 @@ class Cli:
             timeout=timeout,
             check=False,
         )
-        return Result(
-            done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-        )
+        return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
-    def spawn(
-        self, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
-    ) -> Background:
+    def spawn(self, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Background:
         """Start it and return at once; whatever still runs at the end of the test is killed."""
         base = self._output / f"process{len(self._background)}.txt"
         process = Background([*self.command, *arguments], cwd or self.cwd, self.environment(env), base)

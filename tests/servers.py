@@ -209,7 +209,7 @@ class Server:
         self._clients.clear()
 
 
-def connect(password: str, timeout: float, **address: Any) -> redis.Redis:  # noqa: ANN401 - as redis takes it
+def connect(password: str, timeout: float, **address: Any) -> redis.Redis:
     """Return a client that repeats nothing by itself, so that a test sees each command's own answer."""
     return redis.Redis(
         password=password or None,

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from typing import NoReturn
 
 from taskbatch.cli.streams import flush
@@ -48,7 +47,8 @@ def _end_late(code: int) -> None:
     """End the process in a while, whatever it is doing then. Even flushing can hang: on a print that does."""
 
     def end() -> None:
-        time.sleep(PATIENCE)
+        # Not sleep(): where the clock is faked it can fail, and then nothing would end us.
+        threading.Event().wait(PATIENCE)
         os._exit(code)
 
     threading.Thread(target=end, name="taskbatch-exit", daemon=True).start()

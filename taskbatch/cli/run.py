@@ -96,7 +96,12 @@ def _batch(session: Session, settings: RunSettings, push: PushSettings, signals:
             from taskbatch.registry import load_jobs  # noqa: PLC0415
 
             return run_batch(
-                settings, redis, push, lambda: load_jobs(session.jobs), signals=signals, on_progress=progress.show if progress.shown else None
+                settings,
+                redis,
+                push,
+                lambda: load_jobs(session.jobs),
+                signals=signals,
+                on_progress=progress.show if progress.shown else None,
             )
     finally:
         progress.clear()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taskbatch import Client, Task
-from tests.acceptance.ending import PENDING, problem, told
+from tests.acceptance.ending import PENDING, once, problem, told
 from tests.daemon import wait_until
 from tests.lua.keyspace import dump
 
@@ -29,6 +29,7 @@ USERS = {
     if (words := ["ACL", *block.split()])
 }
 JOBS = """
+import time
 from pathlib import Path
 from taskbatch import RateLimit, Task, job
 
@@ -40,6 +41,13 @@ def limited(task: Task): Path(f"done-{task.id}").touch()
 
 @job("bad", max_attempts=1)
 def bad(): raise ValueError("no good")
+
+@job("fails-late", max_attempts=1)
+def fails_late():
+    Path("held").touch()
+    while not Path("gate").exists():
+        time.sleep(0.01)
+    raise ValueError("no good")
 
 @job("again")
 def again(): raise ValueError("not yet")
@@ -196,7 +204,6 @@ NEEDED_BY = {"smembers": ["reap"], "scan": ["reap"], "xrevrange": [IDLE, IDLE], 
 """Which commands need a right that a run needs not if it finds something: idle after idle are one in the history."""
 
 UNNOTICED = {
-    "hincrby": "counts are never worth a task",
     "sadd": "the list of queues is for people",
     "lrange": "only asked for after a lost reply",
     "eval": "only needed when Redis has forgotten a script",
@@ -204,6 +211,7 @@ UNNOTICED = {
 }
 
 
+@once
 @pytest.mark.parametrize("right", [right for right in rights("taskbatch-run") if right not in UNNOTICED])
 def test_a_run_without_one_of_its_rights_says_which(here: Cli, server: Server, client: redis.Redis, right: str) -> None:
     ids = fill(server, client)
@@ -217,16 +225,64 @@ def test_a_run_without_one_of_its_rights_says_which(here: Cli, server: Server, c
     assert lost(here, client, ids) == []
 
 
-@pytest.mark.parametrize("right", [right for right in rights("taskbatch-run") if right not in UNNOTICED])
-def test_what_comes_to_light_late_loses_nothing(here: Cli, server: Server, client: redis.Redis, right: str) -> None:
-    """Without crashed runs, a missing right may show only when a job has run and its task is to be settled."""
+def test_a_right_that_is_taken_away_in_the_middle_loses_nothing(here: Cli, server: Server, client: redis.Redis) -> None:
+    become(here, server, "taskbatch-run")
+    with Client(server.url) as producer:
+        producer.enqueue("fails-late", id="late")
+    run = here.spawn("run")
+    wait_until((here.cwd / "held").exists, seconds=20, what="the start of the task")
+    client.execute_command("ACL", "SETUSER", "taskbatch-run", "-xadd")
+    (here.cwd / "gate").touch()
+
+    done = run.wait()
+
+    assert done.returncode == 78, done.stderr
+    assert re.search(r"\bxadd\b", problem(done), re.IGNORECASE)
+    assert lost(here, client, ["late"]) == []
+
+
+@once
+@pytest.mark.parametrize("right", [right for right in rights("taskbatch-enqueue") if right not in {"sadd", "eval"}])
+def test_a_producer_without_one_of_its_rights_enqueues_nothing(
+    here: Cli, server: Server, client: redis.Redis, right: str
+) -> None:
+    become(here, server, "taskbatch-enqueue", without=right)
+    options = [] if right == "lpush" else ["--delay", "1h", "--expires", "2h", "--unique-key", "k"]
+
+    done = here("enqueue", "ok", *options)
+
+    assert (done.returncode, done.stdout) == (78, "")
+    assert re.search(rf"\b{right}\b", problem(done), re.IGNORECASE)
+    assert dump(client) == {}
+
+
+LOOKS_AT = {
+    **dict.fromkeys(("time", "llen", "lindex", "zcard", "zrange", "xlen", "get", "pttl", "hgetall"), "status"),
+    "smembers": "status",
+    "hget": "queue limit",
+    "hset": "queue limit 5/1s",
+    "hdel": "queue limit none",
+    **dict.fromkeys(("evalsha", "type", "set"), "queue pause why"),
+    "del": "queue resume",
+    "unlink": "queue purge --yes",
+    "xrange": "dead show dead",
+    "xrevrange": "dead list",
+    **dict.fromkeys(("xdel", "lpush"), "dead redrive --all"),
+}
+"""For each right of a person, a command that needs it."""
+
+
+@once
+@pytest.mark.parametrize("right", [right for right in rights("taskbatch-operator") if right not in {"eval", "hincrby"}])
+def test_a_person_without_one_of_the_rights_is_told_which(
+    here: Cli, server: Server, client: redis.Redis, right: str
+) -> None:
     fill(server, client)
-    client.delete(*client.keys("*:processing:*"), "taskbatch:{default}:runs", "taskbatch:{default}:runs:info")
-    ids = re.findall(r"plain-\d", repr(dump(client)))
-    become(here, server, "taskbatch-run", without=right)
+    before = dump(client)
+    become(here, server, "taskbatch-operator", without=right)
 
-    done = here("run")
+    done = here(*LOOKS_AT[right].split())
 
-    assert done.returncode in {0, 78}
-    assert lost(here, client, ids) == []
-
+    assert (done.returncode, done.stdout) == (78, "")
+    assert re.search(rf"\b{right}\b", problem(done), re.IGNORECASE)
+    assert dump(client) == before

@@ -161,17 +161,17 @@ def test_78_for_a_database_that_is_not_there(here: Cli, server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    "url",
     [
-        ("http://127.0.0.1:6379", "http"),
-        ("redis://127.0.0.1:port", "port"),
-        ("redis://127.0.0.1:6379?decode_responses=true", "decode_responses"),
-        ("127.0.0.1", "must specify one of the following schemes"),
+        "http://127.0.0.1:6379",
+        "redis://127.0.0.1:port",
+        "redis://127.0.0.1:6379?decode_responses=true",
+        "127.0.0.1",
     ],
 )
-def test_78_for_a_url_that_is_none(cli: Cli, url: str, said: str) -> None:
+def test_78_for_a_url_that_is_none(cli: Cli, url: str) -> None:
     with_jobs(cli, url)
-    assert said in failed_with(cli("run"), 78)
+    assert "Redis URL" in failed_with(cli("run"), 78)
 
 
 @pytest.fixture

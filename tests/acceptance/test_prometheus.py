@@ -1,4 +1,4 @@
-"""From runs by way of a Pushgateway into Prometheus, with the configuration that we ship: do the figures arrive?"""
+"""From runs by way of a Pushgateway into Prometheus, with the configuration that we ship."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ def times(drill: Drill, kind: str) -> list[int]:
     return sorted(int(line.split()[2]) for line in drill.lines() if line.startswith(f"{kind} "))
 
 
-def check_books(batches: Batches, drill: Drill, runs: list[Background], kind: str, count: int) -> None:
-    """Each once, no attempt burnt, two claims a task at most, and every report adds up."""
+def check_books(batches: Batches, drill: Drill, runs: list[Background], kind: str, count: int, *, most: int) -> None:
+    """Each once, no attempt burnt, `most` claims, and every report adds up."""
     reports = [run.wait(60).json() for run in runs]
     names = [line.split()[1] for line in drill.lines()]
     assert len(names) == len(set(names))
@@ -38,7 +38,7 @@ def check_books(batches: Batches, drill: Drill, runs: list[Background], kind: st
     claimed = sum(
         report["by_type"].get(kind, {}).get(outcome, 0) for report in reports for outcome in ("succeeded", "released")
     )
-    assert claimed <= 2 * count
+    assert claimed <= most
     totals = batches.totals()
     assert totals[f"tasks:succeeded:{kind}"] == count
     assert f"failed:{kind}" not in totals
@@ -62,7 +62,7 @@ def test_fifty_a_second_over_four_runs(batches: Batches, drill: Drill) -> None:
     assert len(windows) <= 10, windows  # and the limit is used: eight would be perfect
     assert len(free) == 400
     assert free[-1] - began < 2500, "free tasks were held up"
-    check_books(batches, drill, runs, "limited", 400)
+    check_books(batches, drill, runs, "limited", 400, most=800)
 
 
 @pytest.mark.slow
@@ -81,4 +81,5 @@ def test_a_smooth_limit_over_four_runs(batches: Batches, drill: Drill) -> None:
             allowed = 5 + (at[last] - at[first] + 150) / 20
             assert last - first + 1 <= allowed, (first, last, at[last] - at[first])
     assert 2.7 < took < 8.0
-    check_books(batches, drill, runs, "smooth", 150)
+    # Here a run that comes some ms late meets more booked tasks than permits, and books the rest anew.
+    check_books(batches, drill, runs, "smooth", 150, most=450)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
-NOTHING = {"", "–", "none"}
+NOTHING = {"", "\N{EN DASH}", "none"}
 """How the tables say that an option has no default."""
 
 

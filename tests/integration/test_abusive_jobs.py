@@ -10,6 +10,7 @@ import pytest
 
 from taskbatch.task import parse
 from tests.batches import Batches, task
+from tests.servers import chosen
 
 if TYPE_CHECKING:
     from tests.program import Cli
@@ -20,6 +21,7 @@ HARMLESS = ("returns", "leaks", "prints", "moves", "hurries", "forks", "spawns",
 FAILING = ("exits", "interrupts", "closes", "hostile", "surrogates", "recurses", "signals", "large")
 
 
+@pytest.mark.parametrize("server_kind", chosen()[1][:1])  # all of them at once meet the other kind, too
 @pytest.mark.parametrize("kind", [*HARMLESS, *FAILING])
 def test_it_harms_nobody_else(batches: Batches, cli: Cli, kind: str) -> None:
     good = [task("good", f"{i}") for i in range(20)]

@@ -96,9 +96,7 @@ def pid_of(url: str) -> int:
 
 def processes_of(directory: Path) -> dict[int, str]:
     """Every living server and supervisor of this directory, by process id."""
-    listed = subprocess.run(
-        ["ps", "-axww", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True
-    )
+    listed = subprocess.run(["ps", "-axww", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True)
     lines = [line.split(None, 2) for line in listed.stdout.splitlines()]
     return {
         int(pid): args
@@ -138,9 +136,7 @@ def test_it_is_gone_when_the_last_command_has_ended(directory: Path, command: Ca
     assert processes_of(directory) == {}
 
 
-def test_it_is_gone_soon_after_the_last_command_was_killed(
-    directory: Path, command: Callable[..., Command]
-) -> None:
+def test_it_is_gone_soon_after_the_last_command_was_killed(directory: Path, command: Callable[..., Command]) -> None:
     only = command()
     only.url()
 
@@ -151,9 +147,7 @@ def test_it_is_gone_soon_after_the_last_command_was_killed(
 
 
 @pytest.mark.parametrize("how", [["fork"], ["fork", "exec"]], ids=["forked", "executed"])
-def test_a_child_left_behind_does_not_keep_it(
-    directory: Path, command: Callable[..., Command], how: list[str]
-) -> None:
+def test_a_child_left_behind_does_not_keep_it(directory: Path, command: Callable[..., Command], how: list[str]) -> None:
     only = command(*how)
     only.url()
 
@@ -162,9 +156,7 @@ def test_a_child_left_behind_does_not_keep_it(
     wait_until(lambda: not processes_of(directory), seconds=5.0, what="the server's end")
 
 
-def test_a_killed_command_does_not_take_it_from_another(
-    directory: Path, command: Callable[..., Command]
-) -> None:
+def test_a_killed_command_does_not_take_it_from_another(directory: Path, command: Callable[..., Command]) -> None:
     first = command()
     server = pid_of(first.url())
     with open_embedded(directory) as second:
@@ -173,9 +165,7 @@ def test_a_killed_command_does_not_take_it_from_another(
         assert pid_of(second.url) == server
 
 
-def test_ten_commands_at_the_same_instant_share_one_server(
-    directory: Path, command: Callable[..., Command]
-) -> None:
+def test_ten_commands_at_the_same_instant_share_one_server(directory: Path, command: Callable[..., Command]) -> None:
     ten = [command() for _ in range(10)]
 
     pids = {pid_of(each.url()) for each in ten}
@@ -235,9 +225,7 @@ def test_leftovers_of_a_machine_that_lost_its_power_are_no_obstacle(directory: P
     wait_until(lambda: not processes_of(directory), seconds=5.0, what="the server's end")
 
 
-def test_ctrl_c_in_the_terminal_does_not_reach_the_server(
-    directory: Path, command: Callable[..., Command]
-) -> None:
+def test_ctrl_c_in_the_terminal_does_not_reach_the_server(directory: Path, command: Callable[..., Command]) -> None:
     first = command()
     server = pid_of(first.url())
     with open_embedded(directory) as second:

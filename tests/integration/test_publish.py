@@ -75,9 +75,7 @@ def test_totals_arrive_and_the_lock_is_free_again(
     assert client.keys("*") == [TOTALS.encode()]
 
 
-def test_a_busy_lock_is_not_waited_for(
-    client: redis.Redis, lock: PushLock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_busy_lock_is_not_waited_for(client: redis.Redis, lock: PushLock, caplog: pytest.LogCaptureFixture) -> None:
     client.set(LOCK, "other", px=60_000)
     caplog.set_level(logging.DEBUG)
     pushed: list[Snapshot] = []
@@ -140,9 +138,7 @@ def test_a_lock_that_another_took_while_reading_is_theirs(client: redis.Redis, l
     assert client.get(LOCK) == b"other!"
 
 
-def test_a_lock_that_was_lost_while_pushing_calls_for_another_look(
-    client: redis.Redis, lock: PushLock
-) -> None:
+def test_a_lock_that_was_lost_while_pushing_calls_for_another_look(client: redis.Redis, lock: PushLock) -> None:
     pushed: list[int] = []
 
     def push_once(snapshot: Snapshot, timeout: float) -> None:

@@ -326,9 +326,7 @@ def test_a_tls_gateway_that_never_shakes_hands() -> None:
         assert no_push_thread_is_left()
 
 
-def test_a_name_server_that_takes_its_time_and_then_answers(
-    raw: StartRaw, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_server_that_takes_its_time_and_then_answers(raw: StartRaw, monkeypatch: pytest.MonkeyPatch) -> None:
     one, resolve, answered = raw(says(OK)), socket.getaddrinfo, threading.Event()
 
     def slow(*args: object, **options: object) -> object:
@@ -398,9 +396,7 @@ def test_tls_with_a_ca_file(own_pushgateway: StartPushgateway, certificates: Pat
 def test_a_ca_file_that_is_none(certificates: Path) -> None:
     missing, other = f"{certificates}/missing.pem", f"{certificates}/gw.key"
 
-    assert (
-        refusal("https://gw", ca_file=missing) == f"https://gw: CA file {missing}: No such file or directory"
-    )
+    assert refusal("https://gw", ca_file=missing) == f"https://gw: CA file {missing}: No such file or directory"
     assert f"CA file {other}: " in refusal("https://gw", ca_file=other)
 
 

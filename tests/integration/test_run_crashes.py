@@ -7,6 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from taskbatch import Task, job
+from taskbatch.scripts import script
 from taskbatch.task import parse
 from tests.batches import SHORT_LEASE, Batches, eventually, task
 
@@ -24,11 +25,11 @@ def held(drill: Drill) -> bytes:
     return json.dumps(str(drill.gate)).encode()
 
 
-def test_what_a_killed_run_held_runs_after_one_lease(batches: Batches, drill: Drill) -> None:
+def test_what_a_killed_run_held_runs_once_its_lease_is_over(batches: Batches, drill: Drill) -> None:
     batches.wait_until_it_reaps()
     for i in range(6):
         batches.push(task("hold", f"{i}", payload=held(drill)))
-    run = drill.spawn("run", "-c", "2", "--lease", "3s")
+    run = drill.spawn("run", "-c", "2", "--lease", "60s")
     drill.wait_for("start 0", "start 1")
     run.kill()
     drill.open_gate()
@@ -36,9 +37,7 @@ def test_what_a_killed_run_held_runs_after_one_lease(batches: Batches, drill: Dr
     early = drill("run", "--lease", "3s", "--wait", "0s")
     assert early.json()["reaped"] == 0  # its lease is good: it may be alive
     assert early.json()["succeeded"] == 4
-    eventually(
-        lambda: batches.now_ms() > max(s for _, s in batches.redis.zrange(batches.keys.runs, 0, -1, withscores=True))
-    )
+    end_leases(batches)
     late = drill("run", "--lease", "3s", "--wait", "0s")
 
     assert (late.json()["reaped"], late.json()["succeeded"], late.returncode) == (2, 2, 0)
@@ -153,7 +152,8 @@ def test_many_orphans_come_back_in_order(batches: Batches) -> None:
     for start in range(0, 20_000, 1000):
         batches.redis.lpush(batches.keys.processing(run, 0), *(task("note", f"{start + i}") for i in range(1000)))
     batches.redis.zadd(batches.keys.runs, {run: 1})
-    batches.redis.config_set("slowlog-log-slower-than", 50_000)
+    batches.redis.config_set("slowlog-log-slower-than", 0)
+    batches.redis.config_set("slowlog-max-len", 1000)
     batches.redis.slowlog_reset()
     batches.wait_until_it_reaps()
 
@@ -162,5 +162,7 @@ def test_many_orphans_come_back_in_order(batches: Batches) -> None:
     assert report.tally.reaped == 20_000
     assert ran == ["0", "1", "2"]
     assert batches.lengths() == {"recovered": 19_997}
-    slow = [entry for entry in batches.redis.slowlog_get() if b"EVAL" in entry["command"].upper()]
-    assert slow == []
+    reap = script("reap").sha.encode()
+    took = sorted(entry["duration"] for entry in batches.redis.slowlog_get(1000) if reap in entry["command"])
+    assert len(took) >= 20
+    assert took[len(took) // 2] < 10_000  # µs; the middle one, for a busy machine may stop the server in any of them

@@ -124,9 +124,7 @@ def push(gateway: Pushgateway, text: str) -> None:
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request).close()
 
 
-def test_prometheus_scrapes_what_was_pushed(
-    pushgateway: Pushgateway, prometheus: Callable[[str], Prometheus]
-) -> None:
+def test_prometheus_scrapes_what_was_pushed(pushgateway: Pushgateway, prometheus: Callable[[str], Prometheus]) -> None:
     push(pushgateway, PUSHED)
     target = pushgateway.url.removeprefix("http://")
 

@@ -89,9 +89,7 @@ def producer(pytestconfig: pytest.Config) -> Path:
         if not installed.exists() or installed.read_text() != wanted:
             shutil.copy(HERE / "package.json", folder)
             install = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
-            done = subprocess.run(
-                install, cwd=folder, capture_output=True, text=True, check=False, timeout=120
-            )
+            done = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
             if done.returncode:
                 unavailable(f"npm install: {done.stderr}")
             installed.write_text(wanted)

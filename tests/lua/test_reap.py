@@ -107,6 +107,17 @@ def test_two_reapers_share_the_work(world: World) -> None:
     assert world.dump()["totals"] == {"reaped:recovered": "5", "runs:crashed": "1"}
 
 
+def test_a_chunk_that_leaves_tasks_in_two_lists_is_not_the_last(world: World) -> None:
+    world.lease("r", -1)
+    world.hold("r", 0, "a")
+    world.hold("r", 1, "1c", "1b")
+
+    assert world.reap("r", 1) == ["more", 0, 1, 0]
+
+    assert "r" in world.dump()["runs"]
+    assert [world.reap("r", 1), world.reap("r", 1)] == [["more", 0, 1, 0], ["done", 1, 0, 0]]
+
+
 def test_the_run_may_settle_between_two_chunks(world: World) -> None:
     world.lease("r", -1)
     world.hold("r", 0, "b", "a")

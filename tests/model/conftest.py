@@ -9,6 +9,7 @@ import pytest
 from taskbatch.connect import Link
 from taskbatch.settings import RedisSettings
 from tests.lua.world import World
+from tests.model.numbered import Numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,3 +29,10 @@ def eyes(server: Server) -> Iterator[Link]:
     link = Link(RedisSettings(server.url))
     yield link
     link.close()
+
+
+@pytest.fixture
+def numbered(monkeypatch: pytest.MonkeyPatch) -> Numbered:
+    numbered = Numbered()
+    monkeypatch.setattr("secrets.token_hex", numbered)
+    return numbered

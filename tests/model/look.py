@@ -44,35 +44,31 @@ def _command(name: str, key: str) -> tuple[Any, ...]:
 
 
 def _value(name: str, reply: Any, now: int) -> Any:
+    if name in {"dead", "history"}:
+        return [(_letter if name == "dead" else _ending)(_pairs(fields)) for _, fields in reply]
+    if name not in _READ or name == "paused":
+        return reply
+    fields = _pairs(reply)
     match name:
         case "scheduled":
-            return {entry: int(score) for entry, score in _pairs(reply).items()}
+            return {entry: int(score) for entry, score in fields.items()}
         case "runs":
-            return {run: _lease(int(score), now) for run, score in _pairs(reply).items()}
-        case "runs:info":
-            return set(_pairs(reply))
+            return {run: _lease(int(score), now) for run, score in fields.items()}
         case "totals":
-            return {name: int(value) for name, value in _pairs(reply).items() if _counts(name, value)}
-        case "config":
-            return _pairs(reply)
-        case "limit":
-            fields = _pairs(reply)
-            return (int(fields["w"]), int(fields["n"]))
-        case "dead":
-            return [Letter(one["task"], one["reason"], one["run"]) for one in _entries(reply)]
-        case "history":
-            return [
-                Ending(one["run"], one["result"], int(one["count"]), one.get("idle") == "1") for one in _entries(reply)
-            ]
-    return reply
+            return {name: int(value) for name, value in fields.items() if _counts(name, value)}
+    return {"runs:info": set(fields), "config": fields, "limit": tuple(int(fields.get(name, 0)) for name in "wn")}[name]
 
 
 def _pairs(flat: list[Any]) -> dict[Any, Any]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
-def _entries(reply: list[Any]) -> list[dict[str, str]]:
-    return [_pairs(fields) for _, fields in reply]
+def _letter(fields: dict[str, str]) -> Letter:
+    return Letter(fields["task"], fields["reason"], fields["run"])
+
+
+def _ending(fields: dict[str, str]) -> Ending:
+    return Ending(fields["run"], fields["result"], int(fields["count"]), fields.get("idle") == "1")
 
 
 def _lease(score: int, now: int) -> str:

@@ -259,7 +259,7 @@ class Model:
         return 1 if reason or before else 0
 
     def limit_queue(self, limit: tuple[int, int] | None) -> None:
-        """Set the queue-wide limit (count, period); what was claimed in a window counts on if only the count changes."""
+        """Set the queue-wide limit (count, period); if only the count changes, what was claimed counts on."""
         if limit is None or self.limit is None or limit[1] != self.limit[1]:
             self.taken = None
         self.limit = limit

@@ -14,9 +14,7 @@ from tests.packaging.conftest import ROOT, call, environment_with
 if TYPE_CHECKING:
     from pathlib import Path
 
-LUA_FILES = {
-    path.relative_to(ROOT / "lua").as_posix(): path.read_text() for path in (ROOT / "lua").rglob("*.lua")
-}
+LUA_FILES = {path.relative_to(ROOT / "lua").as_posix(): path.read_text() for path in (ROOT / "lua").rglob("*.lua")}
 
 READ_ALL_LUA = """
 import json
@@ -54,9 +52,7 @@ def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     assert tops == {"taskbatch", "taskbatch-0.1.0.dist-info"}
 
 
-def test_the_wheel_is_the_same_from_the_tree_and_from_the_source_archive(
-    wheel: Path, direct_wheel: Path
-) -> None:
+def test_the_wheel_is_the_same_from_the_tree_and_from_the_source_archive(wheel: Path, direct_wheel: Path) -> None:
     assert names(wheel) == names(direct_wheel)
 
 
@@ -78,9 +74,7 @@ def test_the_source_archive_holds_what_a_packager_needs(sdist: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["wheel", "direct_wheel", "editable_wheel"])
-def test_every_lua_file_can_be_read_after_an_install(
-    request: pytest.FixtureRequest, tmp_path: Path, form: str
-) -> None:
+def test_every_lua_file_can_be_read_after_an_install(request: pytest.FixtureRequest, tmp_path: Path, form: str) -> None:
     python = environment_with(request.getfixturevalue(form), tmp_path / "environment")
 
     read = json.loads(call(python, "-c", READ_ALL_LUA, cwd=tmp_path))

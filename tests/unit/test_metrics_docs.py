@@ -16,9 +16,7 @@ DOCS = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 
 def rows(header: str) -> list[list[str]]:
     table = DOCS.split(header, 1)[1].split("\n\n", 1)[0]
-    return [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "`" in line
-    ]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "`" in line]
 
 
 def words(cell: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from taskbatch.metrics.snapshot import Snapshot
 Series = dict[tuple[str, ...], float | Histogram]
 
 
-def snapshot(totals: dict[str, int] | None = None, **changes: Any) -> Snapshot:  # noqa: ANN401 - of any field
+def snapshot(totals: dict[str, int] | None = None, **changes: Any) -> Snapshot:
     fields: dict[str, Any] = {
         "queue": "mail",
         "totals": totals or {},

@@ -40,9 +40,7 @@ EMPTY = Snapshot("other", {}, {}, paused=True, oldest_pending_ms=None, version="
 def promtool(text: bytes) -> tuple[int, str]:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed: apt-get install prometheus")
-    done = subprocess.run(
-        ["promtool", "check", "metrics"], input=text, capture_output=True, check=False, timeout=30
-    )
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False, timeout=30)
     return done.returncode, (done.stdout + done.stderr).decode()
 
 
@@ -78,9 +76,7 @@ def test_the_series_read_as_documented() -> None:
 def test_a_strange_type_stays_on_its_line() -> None:
     text = render([FULL]).decode()
 
-    assert (
-        r'taskbatch_tasks_total{outcome="dead",queue="mail",type="we\"ird\\ty\npe"} 1.0' in text.splitlines()
-    )
+    assert r'taskbatch_tasks_total{outcome="dead",queue="mail",type="we\"ird\\ty\npe"} 1.0' in text.splitlines()
 
 
 def test_nothing_is_added_to_what_was_read() -> None:
