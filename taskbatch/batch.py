@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+LAST_TIMEOUT = 0.9
+"""How long Redis may take for a reply once the run's time is over, in seconds; asked twice at most."""
+
 
 def run_batch(
     run: RunSettings,
@@ -125,7 +128,7 @@ class _Batch:
             info = describe_run(self.run_id, self.started_at)
             self.opened = open_runs(scripts, queues, self.run, info)
             if not self.opened:
-                self.stop = "overlap"
+                self.stop, self.pushed = "overlap", None
                 self._look_around(link)
                 return self._code()
             return self._run(scripts, jobs, lease_until, self._reapers(scripts, server))
@@ -151,6 +154,9 @@ class _Batch:
         if self.stop == "redis_lost":
             self.error = "Redis did not come back; what this run held is left to the reaper"
             return ExitCode.INTERRUPTED
+        if self.stop in {"signal", "max_runtime"}:
+            # Time is up: what is left to do must not wait long for a Redis that hangs.
+            scripts.link.timeout = min(scripts.link.timeout, LAST_TIMEOUT)
         self._reap(reapers)
         found = self._look_around(scripts.link)
         code = self._code()

@@ -47,7 +47,7 @@ class Got:
 
 
 class Exchange:
-    """Speaks for one run. `lease_until` is a `boot_time()`; `patience` is for how many more seconds Redis may stay away."""
+    """Speaks for one run. `lease_until` is a `boot_time()`; `patience` tells how many seconds Redis may stay away."""
 
     def __init__(
         self,

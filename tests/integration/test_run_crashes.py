@@ -152,7 +152,7 @@ def test_many_orphans_come_back_in_order(batches: Batches) -> None:
     for start in range(0, 20_000, 1000):
         batches.redis.lpush(batches.keys.processing(run, 0), *(task("note", f"{start + i}") for i in range(1000)))
     batches.redis.zadd(batches.keys.runs, {run: 1})
-    batches.redis.config_set("slowlog-log-slower-than", 0)
+    batches.redis.config_set("slowlog-log-slower-than", 200)
     batches.redis.config_set("slowlog-max-len", 1000)
     batches.redis.slowlog_reset()
     batches.wait_until_it_reaps()
@@ -164,5 +164,6 @@ def test_many_orphans_come_back_in_order(batches: Batches) -> None:
     assert batches.lengths() == {"recovered": 19_997}
     reap = script("reap").sha.encode()
     took = sorted(entry["duration"] for entry in batches.redis.slowlog_get(1000) if reap in entry["command"])
-    assert len(took) >= 20
+    batches.redis.config_set("slowlog-log-slower-than", 10_000)
+    assert len(took) >= 18  # of 20, the first of which is sent as a whole
     assert took[len(took) // 2] < 10_000  # µs; the middle one, for a busy machine may stop the server in any of them

@@ -8,7 +8,7 @@ from hypothesis.stateful import precondition, rule
 from tests.lua.keyspace import text
 from tests.lua.world import LOTS
 from tests.model import tasks
-from tests.model.machine import BYTES, ENDS, HOUR_MS, Process, QueueMachine
+from tests.model.machine import BYTES, ENDS, HOUR_MS, PERIODS, Process, QueueMachine
 
 
 class StoryMachine(QueueMachine):
@@ -90,6 +90,25 @@ class StoryMachine(QueueMachine):
         if process.hand:
             self._settle(process, [self._decided(one, "ok") for one in process.hand])
             process.hand.clear()
+
+    @rule(want=st.integers(2, 4), ends=st.permutations(ENDS), later=st.booleans())
+    def what_a_limited_run_has_not_started_does_not_count(self, want: int, ends: list[str], later: bool) -> None:
+        self.limit_queue((want + 1, PERIODS[0]))
+        for _ in range(want):
+            self._push("", 0)
+        process = self._newcomer()
+        self._claim(process, want, LOTS)
+        self.everything_holds()
+        if later and self.model.taken:
+            self.limit_window_ends()
+            self.everything_holds()
+        if process.hand:
+            self._settle(process, [self._decided(*one) for one in zip(process.hand, ends, strict=False)])
+            process.hand.clear()
+        self.everything_holds()
+        self._claim(process, want + 2, LOTS)
+        self.everything_holds()
+        self.limit_queue(None)
 
     def _push(self, unique: str, delay: int) -> None:
         self.numbers += 1
