@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -118,7 +119,7 @@ class _Batch:
         return code
 
     def _work(self, jobs: Mapping[str, Job]) -> int:
-        link = Link(self.redis)
+        link = Link(self.redis if self.run.max_runtime is None else self._hurried(self.run.max_runtime))
         try:
             link.connect()
             server = repeated(link, lambda: check_server(link))
@@ -134,6 +135,10 @@ class _Batch:
             return self._run(scripts, jobs, lease_until, self._reapers(scripts, server))
         finally:
             link.close()
+
+    def _hurried(self, max_runtime: float) -> RedisSettings:
+        """Return how to reach Redis within a short budget: one that never answers is asked twice at most."""
+        return replace(self.redis, timeout=min(self.redis.timeout, max(LAST_TIMEOUT, max_runtime / 2)))
 
     def _run(self, scripts: Scripts, jobs: Mapping[str, Job], lease_until: float, reapers: list[Reaper]) -> int:
         runner = Runner(

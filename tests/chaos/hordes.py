@@ -27,11 +27,17 @@ if TYPE_CHECKING:
 Sample = tuple[int, int, int]
 
 
+def status() -> dict[str, int]:
+    """Return what the kernel says of this process that is a number; memory in kB."""
+    with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123
+        words = [line.split() for line in file]
+    return {word[0].rstrip(":"): int(word[1]) for word in words if len(word) > 1 and word[1].isdigit()}
+
+
 def usage() -> Sample:
     """Return threads, open descriptors, and resident memory in kB."""
-    with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123
-        fields = dict(line.split(":", 1) for line in file)
-    return int(fields["Threads"]), len(os.listdir("/proc/self/fd")), int(fields["VmRSS"].split()[0])  # noqa: PTH208
+    now = status()
+    return now["Threads"], len(os.listdir("/proc/self/fd")), now["VmRSS"]  # noqa: PTH208
 
 
 class Sampler:
@@ -126,4 +132,6 @@ def storm(url: str, runs: str, seed: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     programs = {"drain": drain, "fail": fail, "storm": storm}
-    print(json.dumps(programs[sys.argv[1]](*sys.argv[2:])))  # noqa: T201
+    said = programs[sys.argv[1]](*sys.argv[2:])
+    # Not what wait4() tells: before a process becomes another program, it is as large as its parent.
+    print(json.dumps({**said, "peak": status()["VmHWM"]}))  # noqa: T201
