@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
-from taskbatch.logs import Redactor
+from taskbatch.failure import MAX_ERROR, error_text
+from taskbatch.logs import MAX_LINE, JsonFormatter, Redactor, TextFormatter
 from tests.batches import task
 from tests.daemon import free_port
 from tests.security import canary
@@ -288,6 +291,29 @@ def test_looking_for_logins_takes_no_time_to_speak_of() -> None:
 
     assert redact("a" * 1_000_000) == "a" * 1_000_000
     assert redact("://" * 300_000) == "://" * 300_000
+
+
+@pytest.mark.parametrize("before", range(MAX_ERROR - 20, MAX_ERROR + 2))
+def test_no_cut_leaves_a_part_of_a_secret(before: int) -> None:
+    redact = Redactor()
+    redact.learn("secret-and-more")
+
+    assert "secr" not in error_text(ValueError("x" * before + "secret-and-more"), redact)
+    for formatter in (TextFormatter(redact, live=True), JsonFormatter(redact)):
+        text = "x" * (MAX_LINE - MAX_ERROR + before) + "secret-and-more"
+        assert "secr" not in formatter.format(
+            logging.makeLogRecord({"msg": text, "extra": text, "levelno": logging.INFO, "levelname": "INFO"})
+        )
+
+
+def test_a_secret_is_known_however_it_is_quoted() -> None:
+    redact = Redactor()
+    secret = "a'b\"c\\d\u00f6\U0001f600\n/"
+    redact.learn(secret)
+
+    quoted = [repr(secret), json.dumps(secret), repr(repr({"x": secret})), repr(json.dumps(secret)), quote(secret)]
+    for text in (secret, *quoted):
+        assert redact(text).strip("'\"{x: }\\") == "***", text
 
 
 def test_the_longest_form_goes_first() -> None:
