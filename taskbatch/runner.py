@@ -1,7 +1,7 @@
 """The loop of a run: gather, exchange, limit, submit, wait; then hand back what was not done.
 
 It runs on the main thread and is the only place that decides when something happens. What happens to a
-task is decided in `policy`, written by `exchange`, and done by the threads of `pool`.
+task is decided in `policy`, written by `exchange`, and done by the threads of `crew`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,14 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from taskbatch.admission import admit
+from taskbatch.crew import Crew
 from taskbatch.declaration import Job
 from taskbatch.door import Door
-from taskbatch.errors import REDIS_TROUBLE, TaskbatchError
+from taskbatch.errors import REDIS_TROUBLE
 from taskbatch.exchange import Exchange, Got
 from taskbatch.holding import Decision, Holding
-from taskbatch.invocation import Watch
-from taskbatch.outcome import Outcome, Release, ReleaseReason
-from taskbatch.pace import Pace
-from taskbatch.policy import decide, decide_interrupted
-from taskbatch.pool import Flight, Pool, timed_out
+from taskbatch.outcome import Release
 from taskbatch.recount import RedisLostError
-from taskbatch.settings import UNSTARTED_MAX_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,11 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.1
-"""How often running jobs are held against their timeouts, and a dry queue is asked while threads are busy."""
-
-REACTION_SECONDS = 2.0
-"""How long a job may take to react to its timeout before it is settled for it."""
+BUSY_SECONDS = 0.1
+"""How often a dry queue is asked while threads are busy and some are free."""
 
 COUNT_SECONDS = 1.0
 """How often what waits is counted, while somebody watches."""
@@ -89,15 +82,10 @@ class Runner:
             patience=self._patience,
         )
         self._holdings = self._exchange.holdings
-        self._pool = Pool(settings.concurrency, redact=redact)
-        self._pace = Pace(settings.concurrency, settings.max_tasks)
-        self._door = Door(scripts.link, self._rest)
-        self._flights: dict[int, Flight] = {}
-        self._waiting: deque[Flight] = deque()
+        self._crew = Crew(settings.concurrency, settings.max_tasks, redact)
+        self._door = Door(scripts.link, self._crew.gather)
         self._until = None if settings.max_runtime is None else started + settings.max_runtime
         self._leave_at = None if self._until is None else self._until + settings.grace
-        self._stuck = False
-        self._looked_at = 0.0
         # Fresh processes must not all begin at the same queue, or the others starve.
         self._turn = random.randrange(len(queues))  # noqa: S311 - fairness, not a secret
         self._alone: deque[Holding] = deque(self._holdings)
@@ -105,12 +93,7 @@ class Runner:
         self._alone_until = started + self._alone_for
         self._idle_since: float | None = None
         self._looked_again = False
-        signals.wake = self._pool.wake
-
-    @property
-    def busy(self) -> bool:
-        """Whether worker threads are still inside jobs: only leaving the process ends those."""
-        return bool(self._pool.running())
+        signals.wake = self._crew.wake
 
     def run(self) -> StopReason:
         """Work until there is a reason to stop, hand back what was not done, and return the reason."""
@@ -123,9 +106,7 @@ class Runner:
             log.error("%s", error)  # noqa: TRY400 - one line; the rest is in the debug log
             self.stop = "redis_lost"
         finally:
-            # From here on no worker begins anything, whatever it has in hand.
-            self._pool.lease_until = 0.0
-            self._pool.stop()
+            self._crew.dismiss()
             self._exchange.give_up_all()
         return self.stop or "empty"
 
@@ -145,9 +126,9 @@ class Runner:
         self._on_progress(self._tally)
 
     def _step(self) -> None:
-        self._take(self._pool.gather(0))
-        self._look_at_jobs()
-        self._hand_back_waiting()
+        self._crew.gather()
+        self._crew.look()
+        self._crew.hand_back_waiting()
         self.stop = self._reason_to_stop()
         if self.stop is not None:
             return
@@ -157,8 +138,8 @@ class Runner:
             for holding in self._holdings:
                 holding.dry = False
             return
-        if self._pool.in_pool:
-            self._take(self._pool.gather(LOOK_SECONDS))
+        if self._crew.at_work:
+            self._crew.gather(BUSY_SECONDS)
         elif all(holding.dry for holding in self._holdings) and not self._exchange.deciding and not self._alone:
             self.stop = self._idle()
         else:
@@ -171,24 +152,24 @@ class Runner:
             return "signal"
         if self._exchange.lease_lost:
             return "lease_lost"
-        if self._stuck:
+        if self._crew.stuck:
             return "stuck_thread"
         if self._until is not None and time.monotonic() >= self._until:
             return "max_runtime"
-        if self._pace.exhausted and not self._pool.in_pool and not self._exchange.deciding:
+        if self._crew.exhausted and not self._crew.at_work and not self._exchange.deciding:
             return "max_tasks"
         return None
 
     # -- claim ------------------------------------------------------------------------------------
 
     def _next_claim(self) -> tuple[Holding | None, Call | None]:
-        if self._alone and (self._pace.exhausted or time.monotonic() >= self._alone_until):
+        if self._alone and (self._crew.exhausted or time.monotonic() >= self._alone_until):
             self._alone.clear()
         # A suspect that still runs when its time is over stays alone all the same.
         if self._alone or any(holding.lengths[2] for holding in self._holdings):
             held = any(holding.held for holding in self._holdings)
             return (None, None) if held else (self._alone[0], self._alone[0].queue.claim_suspect())
-        want = self._pace.want(self._pool.in_pool)
+        want = self._crew.want
         now = time.monotonic()
         for _ in self._holdings:
             holding = self._holdings[self._turn % len(self._holdings)]
@@ -202,7 +183,7 @@ class Runner:
     def _swap(self, claiming: Holding | None, claim: Call | None) -> Got:
         alone = bool(self._alone) and claiming is not None
         got = self._exchange.swap(claiming, claim, suspect=alone)
-        self._pool.lease_until = self._exchange.lease_until
+        self._crew.lease_holds(self._exchange.lease_until)
         if claiming is not None and got.claim is not None:
             claiming.answered(got.claim, time.monotonic(), suspect=alone)
             if alone and not got.claim.entries:
@@ -230,79 +211,7 @@ class Runner:
             elif id(one) in denied:
                 holding.decided.append(Decision(one, Release(denied[id(one)], "limit"), None))
             else:
-                self._submit(holding, one, verdict)
-
-    def _submit(self, holding: Holding, one: Claimed, job: Job) -> None:
-        assert one.task is not None  # noqa: S101 - its type named the job
-        flight = Flight(holding, one, job, one.task, time.monotonic(), Watch())
-        self._flights[id(one)] = flight
-        self._waiting.append(flight)
-        self._pace.admitted += 1
-        self._pool.submit(flight)
-
-    # -- what the workers have done, and what they do -------------------------------------------------
-
-    def _take(self, ended: Sequence[Flight]) -> None:
-        ran, seconds = 0, 0.0
-        for flight in ended:
-            if flight.error is not None:
-                msg = f"a worker failed: {flight.error!r:.300}"
-                raise TaskbatchError(msg) from flight.error
-            if flight.abandoned:
-                log.warning("task %s ended after it was settled for it; that is ignored", flight.task.id)
-                continue
-            self._flights.pop(id(flight.held), None)
-            outcome = flight.outcome
-            if flight.started is None or outcome is None:
-                # Its worker found the lease over.
-                self._pace.admitted -= 1
-                self._decide(flight, Release(0.0, "shutdown"), None)
-                continue
-            ran, seconds = ran + 1, seconds + flight.duration
-            self._decide(flight, outcome, flight.duration)
-            if flight.result is not None and flight.result.traceback:
-                log.debug("task %s:\n%s", flight.task.id, flight.result.traceback)
-        if ran:
-            self._pace.measured(seconds, ran)
-
-    def _decide(self, flight: Flight, outcome: Outcome, duration: float | None) -> None:
-        if flight.holding.holds(flight.held):
-            flight.holding.decided.append(Decision(flight.held, outcome, duration))
-        else:
-            log.warning("task %s was taken away while it ran; what came of it is ignored", flight.task.id)
-
-    def _look_at_jobs(self) -> None:
-        now = time.monotonic()
-        if now - self._looked_at < LOOK_SECONDS:
-            return
-        self._looked_at = now
-        for flight in self._pool.running():
-            if flight.abandoned or flight.started is None or now < flight.started + flight.job.timeout:
-                continue
-            if flight.expired is None:
-                flight.expired = now
-                flight.watch.expire()
-            elif now >= flight.expired + REACTION_SECONDS:
-                log.error("task %s (%s) does not react to its timeout", flight.task.id, flight.job.name)
-                self._stuck = True
-                self._pool.abandon(flight)
-                self._flights.pop(id(flight.held), None)
-                self._decide(flight, _out_of_time(flight), now - flight.started)
-
-    def _hand_back_waiting(self) -> None:
-        while self._waiting and self._waiting[0].started is not None:
-            self._waiting.popleft()
-        if self._waiting and time.monotonic() - self._waiting[0].submitted > UNSTARTED_MAX_SECONDS:
-            self._pace.guessed_wrong()
-            self._hand_back("no_time")
-
-    def _hand_back(self, reason: ReleaseReason) -> None:
-        """Give back what no worker has begun, to the front of its list: the last one goes first, to keep the order."""
-        for flight in reversed(self._pool.pull_back()):
-            self._flights.pop(id(flight.held), None)
-            self._pace.admitted -= 1
-            self._decide(flight, Release(0.0, reason), None)
-        self._waiting.clear()
+                self._crew.submit(holding, one, verdict)
 
     # -- nothing in flight --------------------------------------------------------------------------
 
@@ -348,25 +257,22 @@ class Runner:
         for holding in self._holdings:
             holding.stir()
 
-    def _rest(self, seconds: float) -> None:
-        self._take(self._pool.gather(seconds))
-
     # -- the end ------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        self._hand_back("shutdown")
+        self._crew.hand_back("shutdown")
         if self.stop == "lease_lost":
             by = time.monotonic() + self._settings.grace
             self._leave_at = by if self._leave_at is None else min(by, self._leave_at)
         while True:
             self._swap(None, None)
-            self._hand_back("shutdown")
+            self._crew.hand_back("shutdown")
             if self._exchange.deciding:
                 continue
-            if not self._pool.in_pool or self._patience() <= 0:
+            if not self._crew.at_work or self._patience() <= 0:
                 break
-            self._take(self._pool.gather(LOOK_SECONDS))
-            self._look_at_jobs()
+            self._crew.gather(BUSY_SECONDS)
+            self._crew.look()
             self._show()
         self._interrupt()
 
@@ -380,25 +286,6 @@ class Runner:
         return min(ends) - time.monotonic() if ends else math.inf
 
     def _interrupt(self) -> None:
-        """Hand back what still runs: an interruption, no attempt."""
-        self._pool.lease_until = 0.0
-        self._take(self._pool.gather(0))
-        now = time.monotonic()
-        for flight in list(self._flights.values()):
-            self._flights.pop(id(flight.held))
-            if flight.started is None:
-                self._decide(flight, Release(0.0, "shutdown"), None)
-                continue
-            # Its permit was used: what a job did until now cannot be taken back.
-            flight.held.window = ""
-            if now >= flight.started + flight.job.timeout:
-                self._decide(flight, _out_of_time(flight), now - flight.started)
-            else:
-                self._decide(flight, decide_interrupted(flight.task), None)
+        self._crew.interrupt()
         while self._exchange.deciding:
             self._swap(None, None)
-
-
-def _out_of_time(flight: Flight) -> Outcome:
-    """Return the outcome for a job that had its whole timeout and still runs: a failed attempt."""
-    return decide(flight.task, flight.job, timed_out(flight), random.Random())  # noqa: S311 - jitter, not a secret
