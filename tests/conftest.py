@@ -12,6 +12,7 @@ Each test process has servers of its own, so that they may run side by side.
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import pytest
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROVIDER, KINDS = chosen()
+
+
+def pytest_configure() -> None:
+    """Do not ignore SIGINT: who is started in the background of a shell does, and hands that on to what it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class StartServer(Protocol):
