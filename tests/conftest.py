@@ -5,6 +5,7 @@
 `pushgateway`      a running, empty Pushgateway; `own_pushgateway` starts others, with login or TLS
 `prometheus`       starts a Prometheus from the text of its configuration
 `cli`              the command line program
+`batches`          runs in this process; `drill`: runs of the program, with a ledger of what its jobs did
 
 Each test process has servers of its own, so that they may run side by side.
 """
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import pytest
 
+from tests.batches import Batches
 from tests.containers import ContainerServer
+from tests.drilling import Drill
 from tests.monitoring import ContainerPushgateway, Prometheus, Pushgateway
 from tests.program import Cli
 from tests.servers import Server, UnavailableError, chosen
@@ -174,3 +177,15 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     cli = Cli(directory)
     yield cli
     cli.close()
+
+
+@pytest.fixture
+def batches(server: Server) -> Batches:
+    """Runs batches in this process, and looks at what they leave."""
+    return Batches(server)
+
+
+@pytest.fixture
+def drill(cli: Cli, server: Server, tmp_path: Path) -> Drill:
+    """Runs the program beside a ledger of what jobs have begun and ended."""
+    return Drill(cli, server.url, tmp_path)
