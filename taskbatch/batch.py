@@ -79,7 +79,6 @@ class _Batch:
         self.remaining: Remaining | None = None
         self.next_due_at: float | None = None
         self.error: str | None = None
-        self.scripts: Scripts | None = None
         self.target: PushTarget | None = None
         self.pushed: bool | None = None if push.url is None else False
         self.redact = Redactor()
@@ -123,7 +122,7 @@ class _Batch:
         try:
             link.connect()
             server = repeated(link, lambda: check_server(link))
-            self.scripts = scripts = Scripts(link)
+            scripts = Scripts(link)
             queues = [RunQueue(Keys(self.run.prefix, name), self.run_id) for name in self.run.queues]
             lease_until = boot_time() + self.run.lease
             info = describe_run(self.run_id, self.started_at)
@@ -179,8 +178,7 @@ class _Batch:
         return code
 
     def _reapers(self, scripts: Scripts, server: Server) -> list[Reaper]:
-        # A Redis that has just come back had nobody renew at it: expired is not crashed yet.
-        if server.uptime < self.run.lease and not self.redis.embedded:
+        if not server.may_be_reaped(self.run.lease, embedded=self.redis.embedded):
             log.debug("Redis is up for %.0f s, less than one lease: nothing is reaped", server.uptime)
             return []
         return [Reaper(scripts, queue, self.run.lease) for queue in self.opened]

@@ -26,6 +26,13 @@ class Server:
     version: str
     uptime: float
 
+    def may_be_reaped(self, lease: float, *, embedded: bool) -> bool:
+        """Return whether an expired lease means a crash: nobody could renew at a server that was away.
+
+        `embedded`: it lives only while commands use it, so its start cut nobody off.
+        """
+        return embedded or self.uptime >= lease
+
 
 def check_server(link: Link) -> Server:
     """Return what the server says of itself; ConfigError when it is too old or will not say."""

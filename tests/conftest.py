@@ -21,8 +21,10 @@ import pytest
 from tests.batches import Batches
 from tests.containers import ContainerServer
 from tests.drilling import Drill
+from tests.lua.world import World
 from tests.monitoring import ContainerPushgateway, Prometheus, Pushgateway
 from tests.program import Cli
+from tests.proxy import Proxy
 from tests.servers import Server, UnavailableError, chosen
 
 if TYPE_CHECKING:
@@ -189,3 +191,20 @@ def batches(server: Server) -> Batches:
 def drill(cli: Cli, server: Server, tmp_path: Path) -> Drill:
     """Runs the program beside a ledger of what jobs have begun and ended."""
     return Drill(cli, server.url, tmp_path)
+
+
+@pytest.fixture
+def proxy(batches: Batches) -> Iterator[Proxy]:
+    """A network in front of the server, for a test to break."""
+    batches.load_scripts()
+    made = Proxy(batches.server.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def world(server: Server) -> Iterator[World]:
+    """Calls scripts, and compares all keys before and after."""
+    world = World(server)
+    yield world
+    world.close()

@@ -67,8 +67,7 @@ def _reap(session: Session, queues: tuple[str, ...], lease: float) -> dict[str, 
         from taskbatch.sessions import new_run_id  # noqa: PLC0415 - as above
 
         server = check_server(link)
-        if server.uptime < lease and not redis.embedded:
-            # Nobody could renew a lease at it while it was away: expired is not crashed yet.
+        if not server.may_be_reaped(lease, embedded=redis.embedded):
             log.warning("Redis is up for %.0f s, less than one lease: nothing is reaped yet", server.uptime)
             return {}
         scripts, run = Scripts(link), new_run_id()

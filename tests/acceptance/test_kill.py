@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.batches import Batches, eventually, task
-from tests.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.drilling import Drill
+    from tests.proxy import Proxy
 
 TASKS = 40
-
-
-@pytest.fixture
-def proxy(batches: Batches) -> Iterator[Proxy]:
-    batches.load_scripts()
-    made = Proxy(batches.server.port)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize(

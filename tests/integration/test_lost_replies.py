@@ -12,24 +12,14 @@ import pytest
 from taskbatch import RateLimit, Task, job
 from taskbatch.task import parse
 from tests.batches import Batches, eventually, task
-from tests.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from taskbatch.declaration import Job
     from taskbatch.report import Report
     from tests.conftest import StartServer
+    from tests.proxy import Proxy
 
 CUTS = ("drop", "reset", "swallow")
-
-
-@pytest.fixture
-def proxy(batches: Batches) -> Iterator[Proxy]:
-    batches.load_scripts()
-    made = Proxy(batches.server.port)
-    yield made
-    made.close()
 
 
 class Ledger:

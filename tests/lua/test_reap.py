@@ -150,21 +150,26 @@ def test_bytes_bound_a_chunk_but_never_to_nothing(world: World) -> None:
     assert answers == [["more", 1, 0, 0], ["done", 2, 0, 0]]
 
 
+def cpu_seconds(world: World) -> float:
+    used = world.admin.info("cpu")
+    return float(used["used_cpu_user_main_thread"]) + float(used["used_cpu_sys_main_thread"])
+
+
 def test_20000_orphans_of_one_run_never_hold_the_server_up(world: World) -> None:
     world.lease("r", -1)
     for n in range(20):
         world.hold("r", 0, *(f"{n:02}{m:04}" + "x" * 300 for m in range(1000)))
-    world.admin.config_set("slowlog-log-slower-than", 10_000)
-    world.admin.slowlog_reset()
 
-    chunks = 1
-    while world.reap("r")[0] == "more":
-        chunks += 1
+    costs: list[float] = []
+    status = "more"
+    while status == "more":
+        before = cpu_seconds(world)
+        status = world.reap("r")[0]
+        costs.append(cpu_seconds(world) - before)
 
-    slow = [entry for entry in world.admin.slowlog_get(128) if entry["command"].startswith(b"EVAL")]
-    # By a clock on the wall: a busy machine may stop the server itself in the middle of one or two of them.
-    assert len(slow) <= 2
-    assert chunks > 20
+    # By the server's own CPU time, which a neighbour on a shared machine may still stretch once or twice.
+    assert sorted(costs)[-3] <= 0.010
+    assert len(costs) > 20
     assert world.admin.llen(full("recovered")) == 20_000
     assert world.dump()["totals"] == {"reaped:recovered": "20000", "runs:crashed": "1"}
 

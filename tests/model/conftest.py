@@ -8,20 +8,12 @@ import pytest
 
 from taskbatch.connect import Link
 from taskbatch.settings import RedisSettings
-from tests.lua.world import World
 from tests.model.numbered import Numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.servers import Server
-
-
-@pytest.fixture
-def world(server: Server) -> Iterator[World]:
-    world = World(server)
-    yield world
-    world.close()
 
 
 @pytest.fixture
